@@ -1,0 +1,46 @@
+package engine
+
+// Anchor is the meta:anchor row: everything that sways a decision and is not in the messages, the applied entries
+// or the available forms. No process keeps any of it.
+type Anchor struct {
+	// Real is the last measured size in real tokens: prompt and output, less reasoning that is not carried on.
+	// After a pass it is the predicted new size, until usage measured on that view arrives. 0: nothing known.
+	Real int `json:"real"`
+	// Measured is how many messages of the stream Real covers, and Chain the coverage there; a stream that does not
+	// agree has no anchor and is estimated whole.
+	Measured int      `json:"measured"`
+	Chain    Coverage `json:"chain"`
+	// Output says that Real includes the generation that follows Measured.
+	Output bool `json:"output,omitempty"`
+	// View is the digest of the view that Real measures, or that it waits to be measured on.
+	View Digest `json:"view"`
+	// Pending is set between a view and its usage: the unscaled estimates that usage will be compared with.
+	PendingTotal int    `json:"pending_total,omitempty"`
+	PendingIncr  int    `json:"pending_incr,omitempty"`
+	PendingReal  int    `json:"pending_real,omitempty"` // Real as it stood when the view was made, if measured
+	Model        string `json:"model,omitempty"`
+	Scale        int    `json:"scale"`     // permille; 0 means 1,000
+	MeanStep     int    `json:"mean_step"` // tokens by which a step grows the prompt, slow average
+	Reserved     int    `json:"reserved"`  // output reservation, taken at first sight of task and model
+	Gate         Gate   `json:"gate"`
+	Tight        bool   `json:"tight,omitempty"` // the tight window was said once
+}
+
+// Gate is the anti-thrash gate.
+type Gate struct {
+	Ineffective int  `json:"ineffective,omitempty"` // ineffective passes in a row
+	Turn        int  `json:"turn,omitempty"`        // the turn it counts in
+	Saving      int  `json:"saving,omitempty"`      // what the full plan would have saved when it closed
+	Closed      bool `json:"closed,omitempty"`
+	Invalid     bool `json:"invalid,omitempty"` // closed by the validator: stays closed for the turn, over wEff too
+	Irreducible int  `json:"irreducible,omitempty"`
+}
+
+// Usage is what a provider measured on one call.
+type Usage struct {
+	Prompt     int `json:"prompt"`    // the whole prompt: uncached, cache reads and cache writes
+	Output     int `json:"output"`    // generated tokens, reasoning included
+	Reasoning  int `json:"reasoning"` // of these, reasoning that the next prompt does not carry
+	CacheRead  int `json:"cache_read,omitempty"`
+	CacheWrite int `json:"cache_write,omitempty"`
+}
