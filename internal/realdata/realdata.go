@@ -1,5 +1,5 @@
-// Package testdata finds the optional directory of real transcripts that some tests read.
-package testdata
+// Package realdata finds the optional directory of real transcripts that some tests read.
+package realdata
 
 import (
 	"os"
