@@ -14,10 +14,18 @@ type Anchor struct {
 	Output bool `json:"output,omitempty"`
 	// View is the digest of the view that Real measures, or that it waits to be measured on.
 	View Digest `json:"view"`
-	// Pending is set between a view and its usage: the unscaled estimates that usage will be compared with.
+	// Sent is how many messages the last step's view was made of, and SentChain the coverage there. What lies behind
+	// was never sent, so shrinking it costs no cache.
+	Sent      int      `json:"sent,omitempty"`
+	SentChain Coverage `json:"sent_chain"`
+	// LastRaw is the raw size at the last step: the mean step is a slow average of its growth.
+	LastRaw int `json:"last_raw,omitempty"`
+	// PendingTotal is the unscaled estimate of the last view. LastPrompt and LastTotal are prompt and estimate of the
+	// view measured before, with no pass in between: the growth of the one over that of the other moves the scale.
 	PendingTotal int    `json:"pending_total,omitempty"`
-	PendingIncr  int    `json:"pending_incr,omitempty"`
-	PendingReal  int    `json:"pending_real,omitempty"` // Real as it stood when the view was made, if measured
+	LastPrompt   int    `json:"last_prompt,omitempty"`
+	LastTotal    int    `json:"last_total,omitempty"`
+	Samples      int    `json:"samples,omitempty"`
 	Model        string `json:"model,omitempty"`
 	Scale        int    `json:"scale"`     // permille; 0 means 1,000
 	MeanStep     int    `json:"mean_step"` // tokens by which a step grows the prompt, slow average

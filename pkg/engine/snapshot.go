@@ -61,8 +61,10 @@ type Summary struct {
 // Fold is the request for a summary: the span to fold, and the digest it is merged onto.
 type Fold struct {
 	Coverage Coverage
+	// Base is the coverage in front of Messages: the prior's, or zero if Messages begin with the task.
+	Base     Coverage
 	Prior    *Summary  // nil: the span begins with the task
-	Messages []Message // the newly folded messages, the prologue's too when Prior is nil
+	Messages []Message // the newly folded messages, the prologue's too when Base is zero
 	FromStep int       // first and last step of the newly folded span
 	ToStep   int
 	Steps    int  // all steps covered, the prior's included

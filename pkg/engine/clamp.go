@@ -1,0 +1,114 @@
+package engine
+
+import "fmt"
+
+// clamp shortens results that were never sent, before the ladder and without a minter: what was never sent costs
+// no cache when it is shrunk. It acts only if the unclamped prediction exceeds trigger′ (DESIGN §3.2).
+func (d *decision) clamp() {
+	s := d.s
+	if d.size() <= d.trigger() || len(s.steps) == 0 {
+		return
+	}
+	last := &s.steps[len(s.steps)-1]
+	sent := last.First
+	if d.a.Sent <= s.Len() && s.Coverage(d.a.Sent) == d.a.SentChain {
+		sent = max(sent, d.a.Sent)
+	}
+	var fresh []int
+	var total Size
+	for _, p := range last.parts {
+		part := &s.parts[p]
+		if part.Kind == KindCall && part.RMsg >= sent && s.rung(int(p)) < Clamped {
+			fresh = append(fresh, int(p))
+			r := s.result(part)
+			total = total.add(Size{Text: baseTokens(r.Bytes)})
+		}
+	}
+	allowance := max(d.b.WEff()/4, d.stop()-d.irreducible)
+	sum := total.at(d.scale)
+	if len(fresh) == 0 || sum <= allowance {
+		return
+	}
+	least := d.clampMin(len(fresh), allowance)
+	for _, i := range fresh {
+		size := Size{Text: baseTokens(s.result(&s.parts[i]).Bytes)}.at(d.scale)
+		d.clampTo(i, max(least, size*allowance/sum), TierNone)
+	}
+}
+
+// clampTo cuts the texts of a result to about so many tokens, head and tail in proportion. It reports whether that
+// made the part smaller.
+func (d *decision) clampTo(i, tokens int, tier Tier) bool {
+	s := d.s
+	r := s.result(&s.parts[i])
+	if r == nil || r.Bytes == 0 || len(r.Texts) == 0 {
+		return false
+	}
+	bytes := tokens * 1000 / max(1, d.scale) * 4
+	total := 0
+	for k := range r.Texts {
+		total += r.Texts[k].Len()
+	}
+	if total <= bytes {
+		return false
+	}
+	f := &Form{Rung: Clamped, Check: s.checkOf(i), Texts: make([]string, len(r.Texts))}
+	for k := range r.Texts {
+		share := int(int64(bytes) * int64(r.Texts[k].Len()) / int64(total))
+		f.Texts[k] = cutMiddle(r.Texts[k].String(), share, d.pointer(s.call(&s.parts[i]).ID))
+	}
+	if !s.shape(i, f).less(d.now(i), d.scale) {
+		return false
+	}
+	d.choose(i, f, tier)
+	return true
+}
+
+// pointer says the way back to a call's raw input and output. It is fixed when a form is applied.
+func (d *decision) pointer(id CallID) string {
+	if d.in.Recall == "" {
+		return "run or read it again to see all of it"
+	}
+	return fmt.Sprintf("%s(%q) shows all of it", d.in.Recall, string(id))
+}
+
+// clampPrologue shortens what the user wrote before the first generation where it takes more than a quarter of
+// wEff: ④'s last lever. Instructions are never reduced.
+func (d *decision) clampPrologue() bool {
+	s := d.s
+	var texts []int
+	var sum Size
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.Msg >= s.prologueEnd() {
+			break
+		}
+		if p.Kind == KindText && p.Role == User {
+			texts = append(texts, i)
+			sum = sum.add(d.now(i))
+		}
+	}
+	allowance, total := d.b.WEff()/4, sum.at(d.scale)
+	if total <= allowance {
+		return false
+	}
+	acted := false
+	for n, i := range texts {
+		size := d.now(i).at(d.scale)
+		share := size * allowance / total
+		if size-share < minClampTokens {
+			continue // a small text beside a large one
+		}
+		b := s.block(s.parts[i].Msg, s.parts[i].Block)
+		pointer := "the whole of it is in the record"
+		if d.in.Recall != "" {
+			pointer = fmt.Sprintf("%s(\"request:#%d\") shows all of it", d.in.Recall, n+1)
+		}
+		f := &Form{Rung: Clamped, Texts: []string{cutMiddle(b.text(), share*1000/max(1, d.scale)*4, pointer)}}
+		if s.shape(i, f).less(d.now(i), d.scale) {
+			d.choose(i, f, TierBreakFloor)
+			acted = true
+		}
+	}
+	return acted
+}

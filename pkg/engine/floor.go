@@ -1,0 +1,125 @@
+package engine
+
+// headMargin is what title and marker of a head weigh beside its digest, in base tokens.
+const headMargin = 40
+
+// spanSize is the size of what a fold up to step k would newly fold, as it stands now: without the instruction
+// messages and the opener that stay.
+func (d *decision) spanSize(k int) Size {
+	s := d.s
+	to := s.steps[k-1].First
+	from := s.prologueEnd()
+	if s.fold != nil {
+		from = s.foldTo
+	}
+	var sum Size
+	for j := range s.steps[:k-1] {
+		if s.steps[j].End <= from {
+			continue
+		}
+		for _, p := range s.steps[j].parts {
+			part := &s.parts[p]
+			if part.Msg < from || part.Msg >= to || s.msgs[part.Msg].Role == Instruction {
+				continue
+			}
+			if part.Msg >= s.openFrom && part.Msg < s.openTo && part.Msg >= s.prologueEnd() {
+				continue
+			}
+			sum = sum.add(d.now(int(p)))
+		}
+	}
+	// An opener shown behind the old head and no longer inside would be counted by neither; it stays the same.
+	return sum
+}
+
+// canFold reports whether a fold may end before step k and would cover more than the one that stands.
+func (d *decision) canFold(k int) bool {
+	s := d.s
+	return k >= 2 && k <= len(s.steps) && s.foldable(k) && s.steps[k-1].First > s.foldTo
+}
+
+// tailStep is ②'s boundary: the first step of the raw tail, which is the larger of the token window and the last N
+// steps. A step astride the token border stays (DESIGN §3.3).
+func (d *decision) tailStep() int {
+	s := d.s
+	tail := d.b.RawTail
+	if tail == 0 {
+		tail = max(d.stop()-d.irreducible, d.b.WEff()/10)
+	}
+	acc := s.sizePending()
+	k := len(s.steps) + 1
+	for k > 1 {
+		k--
+		for _, p := range s.steps[k-1].parts {
+			acc = acc.add(d.now(int(p)))
+		}
+		if acc.at(d.scale) >= tail {
+			break
+		}
+	}
+	k = min(k, s.nearFrom(d.b.ProtectSteps))
+	for k > 1 && !s.foldable(k) {
+		k--
+	}
+	return k
+}
+
+// planHead is the size that a plan expects of a new head over a span: its floor, or the span where that is smaller.
+func (d *decision) planHead(span int) int {
+	return min(d.headFloor+headMargin, span)
+}
+
+// foldGain is what a fold up to step k is expected to save.
+func (d *decision) foldGain(k int) int {
+	span := d.spanSize(k).at(d.scale)
+	old := d.s.head.at(d.scale)
+	return span + old - d.planHead(span+old)
+}
+
+// crumb is the least span that ② folds, unless the fold alone reaches trigger′.
+func (d *decision) crumb() int { return max(2*d.b.SummaryCap, d.b.WEff()/20) }
+
+// doFold asks for the summary of the steps before k and takes it in, if the view gets smaller by it (law 13).
+func (d *decision) doFold(k int, tier Tier, fold FoldFunc) bool {
+	s := d.s
+	to := s.steps[k-1].First
+	f := Fold{Coverage: s.Coverage(to), Tier: tier, Cap: d.b.SummaryCap, WEff: d.b.WEff(), FromStep: 1, ToStep: k - 1, Steps: k - 1}
+	if s.fold != nil {
+		prior := *s.fold
+		f.Prior, f.Base, f.FromStep = &prior, prior.Coverage, s.foldStep+1
+		f.Messages = s.msgs[s.foldTo:to]
+	} else {
+		f.Messages = s.msgs[:to]
+		f.Prior = s.adopted()
+	}
+	sum := fold(f)
+	sum.Coverage, sum.Steps = f.Coverage, f.Steps
+	span := d.spanSize(k)
+	head := Size{Text: baseTokens(len(HeadText(&sum)))}
+	gain := span.add(s.head).sub(head)
+	if gain.at(d.scale) <= 0 {
+		d.r.Notes = append(d.r.Notes, "a summary was not used: it is not smaller than what it would replace")
+		return false
+	}
+	// What this boundary chose inside the span is absorbed: its saving was in the span's size already.
+	d.fold, d.foldK = &sum, k
+	d.saved = d.saved.add(gain)
+	return true
+}
+
+// adopted is the digest of a head of ours that came back in the prologue: a client that took a view over as its
+// history. It is the new fold's prior.
+func (s *State) adopted() *Summary {
+	for i := range s.parts {
+		p := &s.parts[i]
+		if p.Msg >= s.prologueEnd() {
+			break
+		}
+		if p.Kind == KindHead {
+			if _, text, ok := IsHead(s.block(p.Msg, p.Block).text()); ok {
+				return &Summary{Text: text, Depth: 1}
+			}
+		}
+	}
+	return nil
+}
