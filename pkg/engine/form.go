@@ -1,6 +1,9 @@
 package engine
 
-import "strings"
+import (
+	"encoding/json"
+	"strings"
+)
 
 // Rung says how far a part has been reduced. Forms only escalate: for one address a rung never falls (law 4).
 type Rung uint8
@@ -44,21 +47,32 @@ const PointerMark = "\u27e6ullage:pointer\u27e7"
 // recognised.
 const FormMark = "[ullage: "
 
-// Resolve returns the form with each PointerMark replaced.
+// Resolve returns the form with each PointerMark replaced. Where the mark stands inside JSON (arguments, a JSON
+// result) the pointer is escaped as JSON wants it, since it quotes the call's id.
 func (f Form) Resolve(pointer string) Form {
 	if f.Input != nil && strings.Contains(*f.Input, PointerMark) {
-		s := strings.ReplaceAll(*f.Input, PointerMark, pointer)
+		s := resolve(*f.Input, pointer)
 		f.Input = &s
 	}
+	copied := false
 	for i, t := range f.Texts {
 		if strings.Contains(t, PointerMark) {
-			if i == 0 || &f.Texts[0] == &f.Texts[i] {
-				f.Texts = append([]string(nil), f.Texts...)
+			if !copied {
+				f.Texts, copied = append([]string(nil), f.Texts...), true
 			}
-			f.Texts[i] = strings.ReplaceAll(t, PointerMark, pointer)
+			f.Texts[i] = resolve(t, pointer)
 		}
 	}
 	return f
+}
+
+func resolve(s, pointer string) string {
+	if json.Valid([]byte(s)) {
+		if token, err := json.Marshal(pointer); err == nil {
+			pointer = string(token[1 : len(token)-1])
+		}
+	}
+	return strings.ReplaceAll(s, PointerMark, pointer)
 }
 
 // bytes is what the model would read of a tool part in this form, given the part's own halves.
