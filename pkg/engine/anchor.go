@@ -31,7 +31,8 @@ type Anchor struct {
 	MeanStep     int    `json:"mean_step"` // tokens by which a step grows the prompt, slow average
 	Reserved     int    `json:"reserved"`  // output reservation, taken at first sight of task and model
 	Gate         Gate   `json:"gate"`
-	Tight        bool   `json:"tight,omitempty"` // the tight window was said once
+	LastPass     int    `json:"last_pass,omitempty"` // the step of the last pass
+	Tight        bool   `json:"tight,omitempty"`     // the tight window was said once
 }
 
 // Gate is the anti-thrash gate.

@@ -5,22 +5,25 @@ import "fmt"
 // Budget holds the knobs of the operation, with the specification's names. Ratios are permille, so that every
 // machine agrees. The zero value of a field marked so takes its default in [Budget.Resolve].
 type Budget struct {
-	Window            int  `json:"window"`
-	OutputReserved    int  `json:"output_reserved,omitempty"`               // 0: min(MaxOutput, window/8, 20,000)
-	MaxOutput         int  `json:"max_output,omitempty"`                    // the request's own output limit; 0: none given
-	TriggerPermille   int  `json:"trigger_permille,omitempty"`              // COMPACTION_TRIGGER_RATIO, 650
-	StopPermille      int  `json:"stop_permille,omitempty"`                 // COMPACTION_STOP_RATIO, 500
-	ProtectSteps      int  `json:"protect_recent_steps,omitempty"`          // COMPACTION_PROTECT_RECENT_STEPS, 5
-	RawTail           int  `json:"raw_tail_tokens,omitempty"`               // COMPACTION_RAW_TAIL_TOKENS; 0: stop′ − irreducible
-	SummaryCap        int  `json:"rolling_summary_budget_tokens,omitempty"` // ROLLING_SUMMARY_BUDGET_TOKENS, 2,500
-	MinSavingPermille int  `json:"min_saving_permille,omitempty"`           // COMPACTION_MIN_SAVING_RATIO, 50
-	MinRoomPermille   int  `json:"min_room_permille,omitempty"`             // COMPACTION_MIN_ROOM_RATIO, 0 as specified
-	Precompact        int  `json:"precompact_tokens,omitempty"`             // COMPACTION_PRECOMPACT_TOKENS, 1,000
-	DriftDepth        int  `json:"drift_depth,omitempty"`                   // COMPACTION_DRIFT_DEPTH, 3
-	TightSpecified    bool `json:"tight_specified,omitempty"`               // COMPACTION_TIGHT=specified
-	JointLimit        bool `json:"joint_limit,omitempty"`                   // the model enforces input + output ≤ window (A109)
-	MaxBytes          int  `json:"max_bytes,omitempty"`                     // the provider's body limit; 0: no byte gate
-	MaxImages         int  `json:"max_images,omitempty"`                    // the provider's limit of images; 0: no image gate
+	Window            int `json:"window"`
+	OutputReserved    int `json:"output_reserved,omitempty"`               // 0: min(MaxOutput, window/8, 20,000)
+	MaxOutput         int `json:"max_output,omitempty"`                    // the request's own output limit; 0: none given
+	TriggerPermille   int `json:"trigger_permille,omitempty"`              // COMPACTION_TRIGGER_RATIO, 650
+	StopPermille      int `json:"stop_permille,omitempty"`                 // COMPACTION_STOP_RATIO, 500
+	ProtectSteps      int `json:"protect_recent_steps,omitempty"`          // COMPACTION_PROTECT_RECENT_STEPS, 5
+	RawTail           int `json:"raw_tail_tokens,omitempty"`               // COMPACTION_RAW_TAIL_TOKENS; 0: stop′ − irreducible
+	SummaryCap        int `json:"rolling_summary_budget_tokens,omitempty"` // ROLLING_SUMMARY_BUDGET_TOKENS, 2,500
+	MinSavingPermille int `json:"min_saving_permille,omitempty"`           // COMPACTION_MIN_SAVING_RATIO, 50
+	MinRoomPermille   int `json:"min_room_permille,omitempty"`             // COMPACTION_MIN_ROOM_RATIO, 0 as specified
+	// RunwaySteps: a pass that comes within so many steps of the one before must leave room for as many mean steps,
+	// as far as ① and ② can. COMPACTION_RUNWAY_STEPS, 4; -1 turns the rule off, as specified.
+	RunwaySteps    int  `json:"runway_steps,omitempty"`
+	Precompact     int  `json:"precompact_tokens,omitempty"` // COMPACTION_PRECOMPACT_TOKENS, 1,000
+	DriftDepth     int  `json:"drift_depth,omitempty"`       // COMPACTION_DRIFT_DEPTH, 3
+	TightSpecified bool `json:"tight_specified,omitempty"`   // COMPACTION_TIGHT=specified
+	JointLimit     bool `json:"joint_limit,omitempty"`       // the model enforces input + output ≤ window (A109)
+	MaxBytes       int  `json:"max_bytes,omitempty"`         // the provider's body limit; 0: no byte gate
+	MaxImages      int  `json:"max_images,omitempty"`        // the provider's limit of images; 0: no image gate
 }
 
 // Defaults of the specification and of DESIGN §3.
@@ -30,6 +33,7 @@ const (
 	DefaultProtect    = 5
 	DefaultSummaryCap = 2500
 	DefaultMinSaving  = 50
+	DefaultRunway     = 4
 	DefaultPrecompact = 1000
 	DefaultDriftDepth = 3
 	maxReserved       = 20000
@@ -65,6 +69,7 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 	def(&b.ProtectSteps, DefaultProtect)
 	def(&b.SummaryCap, DefaultSummaryCap)
 	def(&b.MinSavingPermille, DefaultMinSaving)
+	def(&b.RunwaySteps, DefaultRunway)
 	def(&b.Precompact, DefaultPrecompact)
 	def(&b.DriftDepth, DefaultDriftDepth)
 	if reserved > 0 {

@@ -44,7 +44,7 @@ func (d *decision) tailStep() int {
 	s := d.s
 	tail := d.b.RawTail
 	if tail == 0 {
-		tail = max(d.stop()-d.irreducible, d.b.WEff()/10)
+		tail = max(d.aim()-d.irreducible, d.b.WEff()/10)
 	}
 	acc := s.sizePending()
 	k := len(s.steps) + 1

@@ -137,11 +137,25 @@ func (d *decision) worthFolding(k int) bool {
 
 // roomLimit is what ① and ② must end at or under for the next of them not to join.
 func (d *decision) roomLimit() int {
+	limit := d.trigger() - (d.trigger()-d.stop())*d.b.MinRoomPermille/1000
 	if d.tight {
-		return d.limit()
+		limit = d.limit()
 	}
-	return d.trigger() - (d.trigger()-d.stop())*d.b.MinRoomPermille/1000
+	return min(limit, d.trigger()-d.runway())
 }
+
+// runway is the room that this pass must leave, 0 for a pass that comes after a while. Where passes follow each
+// other closely, every one of them rewrites the prefix for a step or two of room; the rule makes the second one
+// deep (docs/adr/0004).
+func (d *decision) runway() int {
+	if d.b.RunwaySteps <= 0 || d.a.LastPass == 0 || len(d.s.steps)+1-d.a.LastPass > d.b.RunwaySteps {
+		return 0
+	}
+	return d.b.RunwaySteps * d.a.MeanStep
+}
+
+// aim is what ①'s sweep and ②'s boundary aim at: stop′, or lower where a runway is asked.
+func (d *decision) aim() int { return min(d.stop(), d.trigger()-d.runway()) }
 
 // choosePlan climbs on paper: a tier is enough once the view is at or under trigger′ with the room asked, and the
 // pass's one fold is ④'s where ①, ② and ③ together would not do (DESIGN §3.3, plan).
@@ -153,7 +167,7 @@ func (d *decision) choosePlan(super map[int]bool) *plan {
 
 	p := &plan{decision: d.fork()}
 	start := p.size()
-	p.sweep(oldFirst(p.shrinkable(1, near, super, &p.misses)), TierShrink, d.stop())
+	p.sweep(oldFirst(p.shrinkable(1, near, super, &p.misses)), TierShrink, d.aim())
 	p.note(TierShrink, start)
 	if p.size() <= d.roomLimit() {
 		return p
@@ -168,7 +182,7 @@ func (d *decision) choosePlan(super map[int]bool) *plan {
 			return two
 		}
 		p = two
-	} else if one <= trigger && !d.tight {
+	} else if one <= trigger {
 		return p
 	}
 

@@ -211,6 +211,9 @@ func (d *decision) end() Output {
 		a.Real, a.Measured, a.Chain, a.Output = final, s.Len(), s.Coverage(s.Len()), false
 		a.LastPrompt = 0
 	}
+	if d.r.Tier > 0 {
+		a.LastPass = len(s.steps) + 1
+	}
 	total := s.total.add(d.overhead()).at(d.scale)
 	if a.LastRaw > 0 && total > a.LastRaw && s.Len() > a.Sent && a.SentChain == s.Coverage(a.Sent) {
 		grown := min(total-a.LastRaw, d.b.WEff()/4)

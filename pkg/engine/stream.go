@@ -278,3 +278,6 @@ func (s *Stream) boundary(step int) (msg int, legal bool) {
 	}
 	return msg, true
 }
+
+// Block returns the block at a place: a part's Msg and Block, or its RMsg and RBlock.
+func (s *Stream) Block(msg, block int) *Block { return s.block(msg, block) }
