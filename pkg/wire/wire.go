@@ -34,8 +34,12 @@ type Request struct {
 	ToolNames        []string
 	// Spans are the byte ranges of the elements of the message array in Body, one for each message.
 	Spans []Span
-	// Array is the byte range of the message array in Body, brackets included.
+	// Array is the byte range of the message array in Body, brackets included. A Responses input given as a string
+	// has the range of the string and one message; one that is absent has an empty range and none.
 	Array Span
+	// Partial says that the history is not all on the wire (previous_response_id, conversation, item_reference): no
+	// projection of it can be right, and it must be passed through (wire.md R3, R10).
+	Partial bool
 }
 
 // Span is a byte range [From, To).
