@@ -1,0 +1,199 @@
+package constitution
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ullage/ullage/pkg/engine"
+)
+
+// Extract summarises a fold without a model and obeys the constitution: requests, constraints and decisions in the
+// user's own sentences; deliverables shipped, else the files that a turn's last answer names; failed calls that no
+// success made up for, with the error verbatim; what turns answered; Current state with work in flight. It is
+// deterministic, merges onto f.Prior, and its text is at most max(f.Cap, what may not be demoted) tokens. A prior
+// that is damaged is salvaged, line by line: a fold always answers.
+func Extract(f engine.Fold, tools Tools) engine.Summary {
+	prior := priorOf(f)
+	s := readSpan(f, prior, tools)
+
+	next := Digest{Requests: s.requests, State: s.state(prior, f)}
+	next.Facts[Constraints] = ownKeys(prior.Facts[Constraints], s.rules)
+	next.Facts[Decisions] = ownKeys(prior.Facts[Decisions], s.choices)
+	next.Facts[Deliverables] = onePath(s.shipped)
+	next.Facts[RuledOut] = ownKeys(nil, s.failed.facts(prior.Facts[RuledOut]))
+	for i, t := range s.summaries {
+		key := "client-summary-" + strconv.Itoa(s.step) + "-" + strconv.Itoa(i+1)
+		told := NewFact(key, bounded(t, summaryBytes))
+		told.Confidence = Reported
+		next.Facts[Findings] = append(next.Facts[Findings], told)
+	}
+	next.Facts[Findings] = ownKeys(prior.Facts[Findings], append(next.Facts[Findings], s.answers...))
+	return seal(f, Merge(prior, next), engine.Extractive)
+}
+
+// priorOf is the digest that f is merged onto.
+func priorOf(f engine.Fold) Digest {
+	if f.Prior == nil {
+		return Digest{}
+	}
+	if d, err := Parse(f.Prior.Text); err == nil {
+		return d
+	}
+	d, _ := Salvage(f.Prior.Text)
+	return d
+}
+
+// seal makes the summary of a digest that is complete.
+func seal(f engine.Fold, d Digest, source engine.Source) engine.Summary {
+	d = Demote(d, f.Cap, f.WEff)
+	depth := 1
+	if f.Prior != nil {
+		depth = f.Prior.Depth + 1
+	}
+	return engine.Summary{
+		Coverage: f.Coverage, Text: Render(d), Steps: f.Steps, Source: source, Depth: depth, Undemotable: Undemotable(d),
+	}
+}
+
+// summaryBytes bounds a client's summary that is kept.
+const summaryBytes = 4000
+
+// bounded is the beginning of t, with the count of what was cut.
+func bounded(t string, n int) string {
+	kept := lines(t, n)
+	if len(kept) < len(t) {
+		kept += "\n[… " + strconv.Itoa(len(t)-len(kept)) + " bytes cut …]"
+	}
+	return kept
+}
+
+// ownKeys gives facts keys that neither prior nor each other has, so that a sentence never overwrites another, and
+// leaves out what prior says already. The extractive summariser does not judge whether a sentence replaces an older
+// one: both stay, in order.
+func ownKeys(prior, facts []Fact) []Fact {
+	taken, said := map[string]bool{}, map[string]bool{}
+	for _, f := range prior {
+		taken[f.Key], said[f.text()] = true, true
+	}
+	var out []Fact
+	for _, f := range facts {
+		if f.Statement == "" || said[f.text()] {
+			continue
+		}
+		for taken[f.Key] {
+			f.Key = nextKey(f.Key)
+		}
+		taken[f.Key], said[f.text()] = true, true
+		out = append(out, f)
+	}
+	return out
+}
+
+// onePath keeps one fact for each path, with the newest note, under keys that differ.
+func onePath(facts []Fact) []Fact {
+	var out []Fact
+	for _, f := range facts {
+		i := slices.IndexFunc(out, func(o Fact) bool { return o.Path() == f.Path() })
+		if i >= 0 {
+			f.Key = out[i].Key
+			out[i] = f
+			continue
+		}
+		f.Key = freeKey(out, f.Key)
+		out = append(out, f)
+	}
+	return out
+}
+
+// state is Current state as it stands at the end of the span.
+func (s *span) state(prior Digest, f engine.Fold) Current {
+	c := Current{
+		Goal:     prior.State.Goal,
+		Written:  s.undelivered(prior),
+		InFlight: s.inFlight(prior.State.InFlight),
+	}
+	n := prior.LastRequest() + len(s.requests)
+	if len(s.requests) > 0 {
+		c.Goal = firstLine(s.requests[len(s.requests)-1].Text, 200)
+	}
+	asked := "the task"
+	if n > 0 {
+		asked = "#" + strconv.Itoa(n)
+	}
+
+	done := len(s.lastCalls) == 0 && s.last != ""
+	switch {
+	case len(s.turnShipped) > 0:
+		c.Deliverable = "delivered for " + asked + ": " + strings.Join(oneLines(s.turnShipped), ", ")
+	case done:
+		c.Deliverable = "nothing shipped for " + asked + "; answered in text"
+	default:
+		c.Deliverable = "still owed for " + asked
+	}
+
+	at := "as of step " + strconv.Itoa(max(f.ToStep, 0))
+	switch {
+	case s.last != "":
+		c.Status = at + ": " + lines(s.last, stateGist)
+	default:
+		c.Status = fmt.Sprintf("%s: %d calls, nothing said", at, s.actions)
+	}
+	var labels []string
+	for _, a := range s.lastCalls[:min(3, len(s.lastCalls))] {
+		labels = append(labels, gist(a.label(), 100))
+	}
+	switch {
+	case done:
+		c.Next = asked + " was answered; take up what the user says next"
+	case len(labels) > 0:
+		c.Next = "go on with " + asked + " behind " + strings.Join(labels, ", ")
+	default:
+		c.Next = "go on with " + asked
+	}
+	c.Goal, c.Deliverable, c.Status, c.Next = normal(c.Goal), normal(c.Deliverable), normal(c.Status), normal(c.Next)
+	return c
+}
+
+func oneLines(list []string) []string {
+	out := make([]string, len(list))
+	for i, s := range list {
+		out[i] = gist(s, 200)
+	}
+	return out
+}
+
+// undelivered are the written paths, of earlier folds too, that are no deliverable.
+func (s *span) undelivered(prior Digest) []string {
+	delivered := map[string]bool{}
+	for _, f := range append(prior.Facts[Deliverables][:len(prior.Facts[Deliverables]):len(prior.Facts[Deliverables])], s.shipped...) {
+		delivered[f.Path()] = true
+	}
+	var list []string
+	for _, p := range append(prior.State.Written[:len(prior.State.Written):len(prior.State.Written)], s.written...) {
+		if !delivered[p] {
+			list = moveLast(list, p)
+		}
+	}
+	return list[max(0, len(list)-keepList):]
+}
+
+// inFlight is the work of earlier folds that has not ended in this span, and what this one began.
+func (s *span) inFlight(prior []Work) []Work {
+	var list []Work
+	for _, w := range prior {
+		if !s.answered[engine.CallID(w.ID)] && !s.ended[w.ID] {
+			list = append(list, w)
+		}
+	}
+	for _, a := range s.open {
+		list = append(list, Work{ID: strings.ToValidUTF8(string(a.id), "\uFFFD"), Note: oneLine(a.label() + ", no result yet")})
+	}
+	for _, w := range s.started {
+		if !s.ended[w.ID] {
+			list = append(list, w)
+		}
+	}
+	return list
+}

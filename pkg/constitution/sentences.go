@@ -1,0 +1,121 @@
+package constitution
+
+import (
+	"regexp"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// Bounds of what is taken from one request.
+const (
+	maxSentence = 400 // bytes: longer ones are pasted text
+	maxRules    = 16
+	maxChoices  = 8
+	maxScanned  = 64 << 10 // bytes of one request that are looked at
+)
+
+// rules are the constraints and decisions that a request states in its own sentences, verbatim, in order. Fenced
+// and quoted lines, logs and code are not the user's own words; a question is no rule.
+func rules(request string) (constraints, decisions []Fact) {
+	for _, s := range sentences(request) {
+		switch {
+		case strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？"):
+		case languageWords.MatchString(s):
+			constraints = append(constraints, NewFact("language-"+kebab(s, 5), s))
+		case len(constraints) < maxRules && isRule(s):
+			constraints = append(constraints, NewFact(ruleKey(s), s))
+		case len(decisions) < maxChoices && choiceWords.MatchString(s):
+			decisions = append(decisions, NewFact(kebab(s, 6), s))
+		}
+	}
+	return constraints, decisions
+}
+
+func isRule(s string) bool {
+	return ruleWordsElsewhere.MatchString(s) || ruleWords.MatchString(s) && !narrative.MatchString(s)
+}
+
+// ruleKey is the topic of a rule. Its first word says whether it is about safety: then it is P0.
+func ruleKey(s string) string {
+	switch {
+	case privacyWords.MatchString(s):
+		return "privacy-" + kebab(s, 5)
+	case safetyWords.MatchString(s):
+		return "safety-" + kebab(s, 5)
+	}
+	return kebab(s, 6)
+}
+
+var (
+	listMark = regexp.MustCompile(`^(?:[-*•]|[0-9]{1,3}[.)])\s+`)
+	notProse = regexp.MustCompile(`^(?:[>|$+#%@]|\d{2,4}[-:/]\d|at [\w.$]+\(|\[?\d{4}-|https?://|\x1b)|[{;]$|=>|\(\)|\{\{|</`)
+)
+
+// sentences are the sentences of the text that read as prose, without list marks, each a substring of the text.
+func sentences(text string) []string {
+	text = head(text, maxScanned)
+	var all []string
+	fenced := false
+	for line := range strings.Lines(text) {
+		line = strings.TrimRight(line, " \t\r\n")
+		trimmed := strings.TrimLeft(line, " \t")
+		if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
+			fenced = !fenced
+			continue
+		}
+		listed := listMark.FindString(trimmed)
+		deep := len(line)-len(trimmed) >= 4 && listed == ""
+		if fenced || deep || trimmed == "" || notProse.MatchString(trimmed) {
+			continue
+		}
+		for _, s := range split(trimmed[len(listed):]) {
+			if s = strings.TrimSpace(s); prose(s) {
+				all = append(all, s)
+			}
+		}
+	}
+	return all
+}
+
+// split cuts a line behind the marks that end a sentence.
+func split(line string) []string {
+	var parts []string
+	from := 0
+	for i, r := range line {
+		end := i + utf8.RuneLen(r)
+		switch r {
+		case '。', '！', '？':
+		case '.', '!', '?':
+			// "3.5", "e.g. x" and "main.go" hold no end of a sentence: what follows must be a space and no small letter.
+			next, _ := utf8.DecodeRuneInString(strings.TrimLeft(line[end:], " "))
+			if end < len(line) && (line[end] != ' ' || unicode.IsLower(next) && !strings.HasSuffix(line[:end], "!")) {
+				continue
+			}
+		default:
+			continue
+		}
+		parts = append(parts, line[from:end])
+		from = end
+	}
+	return append(parts, line[from:])
+}
+
+// prose reports whether a sentence is made of words, and is of a length that a person says in one breath.
+func prose(s string) bool {
+	if len(s) < 6 || len(s) > maxSentence {
+		return false
+	}
+	letters, all, words := 0, 0, 0
+	for _, r := range s {
+		all++
+		switch {
+		case unicode.IsLetter(r) || unicode.IsMark(r):
+			letters++
+		case r == ' ':
+			letters++
+			words++
+		}
+	}
+	return letters*10 >= all*7 && (words > 0 || spaceless(s) && all >= 4)
+}

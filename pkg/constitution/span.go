@@ -1,0 +1,323 @@
+package constitution
+
+import (
+	"encoding/json"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/ullage/ullage/pkg/engine"
+)
+
+// span is what a fold's messages hold, read once from front to back.
+type span struct {
+	tools Tools
+	step  int // of the last generation
+
+	requests  []Request
+	rules     []Fact
+	choices   []Fact
+	answers   []Fact // what the assistant told the user at the end of a turn
+	shipped   []Fact
+	summaries []string
+	failed    failures
+	written   []string // by the calls of the span, each once, the newest last
+
+	actions  int
+	open     []*action // calls whose result has not come
+	answered map[engine.CallID]bool
+	started  []Work          // background work that was begun
+	ended    map[string]bool // background work that was seen to end
+
+	// of the turn that is read
+	last        string // the assistant's last text
+	lastCalls   []*action
+	turnWritten []string
+	earlier     []string // written before the span, by what may be the same turn
+	turnShipped []string
+	commands    strings.Builder
+}
+
+// readSpan reads the messages of f, which continue prior.
+func readSpan(f engine.Fold, prior Digest, tools Tools) *span {
+	after := prior.LastRequest()
+	s := &span{
+		tools: tools, step: f.FromStep - 1, answered: map[engine.CallID]bool{}, earlier: slices.Clone(prior.State.Written), ended: map[string]bool{},
+		failed: failures{by: map[string]attempt{}, mended: map[string]*action{}},
+	}
+	for i := range f.Messages {
+		m := &f.Messages[i]
+		switch m.Role {
+		case engine.Assistant:
+			s.assistant(m)
+		case engine.User, engine.ToolOutput:
+			s.results(m)
+			if m.Role == engine.User {
+				s.user(m, after)
+			}
+		}
+	}
+	s.closeTurn(after + len(s.requests))
+	return s
+}
+
+func (s *span) assistant(m *engine.Message) {
+	if !m.Continues {
+		s.step++
+		s.lastCalls = nil
+	}
+	for i := range m.Blocks {
+		switch b := &m.Blocks[i]; b.Kind {
+		case engine.KindText:
+			if len(b.Texts) > 0 {
+				if t := normal(b.Texts[0].String()); t != "" {
+					s.last = t
+				}
+			}
+		case engine.KindCall:
+			a := newAction(b, max(s.step, 0), s.tools)
+			s.actions++
+			s.open = append(s.open, a)
+			s.lastCalls = append(s.lastCalls, a)
+			if s.commands.Len() < maxScanned {
+				s.commands.WriteString(head(a.command, 4096) + "\n")
+			}
+		}
+	}
+}
+
+func (s *span) results(m *engine.Message) {
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		if b.Kind != engine.KindResult {
+			continue
+		}
+		at := -1
+		for j, a := range s.open {
+			if a.id == b.ID {
+				at = j // of several with one id, the newest
+			}
+		}
+		if at < 0 {
+			s.answered[b.ID] = true // a call of an earlier fold
+			continue
+		}
+		a := s.open[at]
+		s.open = slices.Delete(s.open, at, at+1)
+		s.result(a, b)
+	}
+}
+
+var (
+	begunID  = regexp.MustCompile(`(?i)\b(?:running|started|launched|moved)\b[^\n]{0,60}\bbackground\b[^\n]{0,60}?\b(?:id|shell|task)\b\W{1,3}([A-Za-z0-9][A-Za-z0-9_-]{1,63})`)
+	agentID  = regexp.MustCompile(`(?i)\blaunched\b[^\n]{0,60}\n[^\n]{0,20}agent_?id\W{1,3}([A-Za-z0-9][A-Za-z0-9_-]{1,63})`)
+	ended    = regexp.MustCompile(`(?i)\b(?:completed|killed|failed|exited|stopped|terminated|finished)\b`)
+	noteTask = regexp.MustCompile(`<task-id>\s*([^<\s]{1,64})\s*</task-id>`)
+)
+
+func (s *span) result(a *action, b *engine.Block) {
+	text, failed := a.failure(b)
+	if failed {
+		s.failed.fail(a, text)
+		return
+	}
+	s.failed.succeed(a)
+	if s.tools.Ships(a.name) {
+		for _, d := range shippedBy(a) {
+			s.shipped = append(s.shipped, d)
+			s.turnShipped = append(s.turnShipped, d.Path())
+		}
+		return
+	}
+	if a.writes() {
+		for _, p := range a.paths() {
+			s.written = moveLast(s.written, p)
+			s.turnWritten = moveLast(s.turnWritten, p)
+		}
+	}
+	top := head(text, 2048)
+	for _, re := range [...]*regexp.Regexp{begunID, agentID} {
+		if m := re.FindStringSubmatch(top); m != nil {
+			s.started = append(s.started, Work{ID: m[1], Note: oneLine("background, " + a.label())})
+			return
+		}
+	}
+	if ended.MatchString(head(top, 400)) {
+		for _, id := range backgroundIDs(a.input) {
+			s.ended[id] = true
+		}
+	}
+}
+
+// backgroundIDs are the ids by which a call asks for background work.
+func backgroundIDs(input []byte) []string {
+	var args map[string]json.RawMessage
+	if len(input) > maxScanned || json.Unmarshal(input, &args) != nil {
+		return nil
+	}
+	var ids []string
+	for k, v := range args {
+		var id string
+		if strings.HasSuffix(strings.ToLower(k), "id") && json.Unmarshal(v, &id) == nil {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+func moveLast(list []string, s string) []string {
+	s = strings.ToValidUTF8(s, "\uFFFD")
+	if s == "" {
+		return list
+	}
+	if i := slices.Index(list, s); i >= 0 {
+		list = slices.Delete(list, i, i+1)
+	}
+	return append(list, s)
+}
+
+func (s *span) user(m *engine.Message, after int) {
+	continues := slices.ContainsFunc(m.Blocks, func(b engine.Block) bool { return b.Kind == engine.KindResult })
+	for i := range m.Blocks {
+		b := &m.Blocks[i]
+		t, kind := userText(b)
+		switch kind {
+		case nobody:
+			if b.Kind == engine.KindText && len(b.Texts) > 0 {
+				for _, id := range noteTask.FindAllStringSubmatch(b.Texts[0].String(), 16) {
+					s.ended[id[1]] = true
+				}
+			}
+		case summarised:
+			s.summaries = append(s.summaries, t)
+		case asked:
+			if !continues {
+				s.closeTurn(after + len(s.requests))
+				s.newTurn()
+				continues = true // further texts of this message open no turn of their own
+			}
+			s.requests = append(s.requests, NewRequest(after+len(s.requests)+1, t))
+			rules, choices := rules(t)
+			s.rules = append(s.rules, rules...)
+			s.choices = append(s.choices, choices...)
+		}
+	}
+}
+
+// answerBytes bounds an answer that is kept.
+const answerBytes = 1200
+
+// closeTurn takes what the turn that ends answered and delivered. n is the request that it answered.
+func (s *span) closeTurn(n int) {
+	if s.last != "" && len(s.lastCalls) == 0 && n > 0 {
+		f := NewFact("answer-to-"+strconv.Itoa(n), bounded(s.last, answerBytes))
+		f.Confidence = Reported
+		s.answers = append(s.answers, f)
+		if len(s.turnShipped) == 0 {
+			for _, d := range namedIn(s.last, append(s.earlier, s.turnWritten...), s.commands.String()) {
+				s.shipped = append(s.shipped, d)
+				s.turnShipped = append(s.turnShipped, d.Path())
+			}
+		}
+	}
+}
+
+// newTurn forgets the turn that ended.
+func (s *span) newTurn() {
+	s.last, s.lastCalls, s.turnWritten, s.turnShipped, s.earlier = "", nil, nil, nil, nil
+	s.commands.Reset()
+}
+
+var madeWords = regexp.MustCompile(`(?i)\b(?:created?|wrote|written|saved|generated|added|produced|exported)\b`)
+
+// maxNamed bounds the deliverables that one answer can name.
+const maxNamed = 12
+
+// namedIn are the files that an answer delivers: those that the turn's calls wrote and the answer names, and those
+// that it says were made and that a command of the turn names too.
+func namedIn(answer string, written []string, commands string) []Fact {
+	var facts []Fact
+	seen := map[string]bool{}
+	deliver := func(p, line string) {
+		if p = strings.ToValidUTF8(p, "\uFFFD"); p != "" && !seen[p] && len(facts) < maxNamed {
+			seen[p] = true
+			facts = append(facts, Deliverable(p, gist(line, 120)))
+		}
+	}
+	answer = head(answer, maxScanned)
+	for _, p := range written {
+		if names(answer, p) {
+			deliver(p, "")
+		}
+	}
+	if len(facts) > 0 || commands == "" {
+		return facts
+	}
+	for line := range strings.Lines(answer) {
+		if !madeWords.MatchString(line) {
+			continue
+		}
+		for _, p := range pathsIn(line) {
+			if names(commands, p) {
+				deliver(p, "")
+			}
+		}
+	}
+	return facts
+}
+
+// shippedBy are the files that a shipping call names in its arguments, with its note.
+func shippedBy(a *action) []Fact {
+	var args map[string]any
+	_ = json.Unmarshal(a.input, &args) // free text has no arguments; its paths are found below
+	note := ""
+	for _, k := range [...]string{"note", "summary", "description", "message", "result", "title"} {
+		if s, ok := args[k].(string); ok && note == "" {
+			note = firstLine(s, 120)
+		}
+	}
+	paths := a.paths()
+	var walk func(v any, named bool)
+	walk = func(v any, named bool) {
+		switch v := v.(type) {
+		case string:
+			if named && v != "" && len(v) <= 1024 && !strings.Contains(v, "\n") {
+				paths = append(paths, v)
+			}
+		case []any:
+			for _, e := range v {
+				walk(e, named)
+			}
+		case map[string]any:
+			for _, k := range sortedKeys(v) {
+				l := strings.ToLower(k)
+				walk(v[k], l == "path" || l == "file" || l == "files" || l == "paths" ||
+					strings.HasSuffix(l, "path") || strings.HasSuffix(l, "paths") || strings.Contains(l, "file") ||
+					strings.HasPrefix(l, "artifact") || strings.HasPrefix(l, "deliverable"))
+			}
+		}
+	}
+	walk(args, false)
+	if len(paths) == 0 {
+		paths = pathsIn(head(string(a.input), maxScanned))
+	}
+	var facts []Fact
+	seen := map[string]bool{}
+	for _, p := range paths {
+		if p = strings.TrimSpace(strings.ToValidUTF8(p, "\uFFFD")); p != "" && !seen[p] {
+			seen[p] = true
+			facts = append(facts, Deliverable(p, note))
+		}
+	}
+	return facts
+}
+
+func sortedKeys(m map[string]any) []string {
+	keys := make([]string, 0, len(m))
+	for k := range m {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}

@@ -1,0 +1,66 @@
+package constitution
+
+import (
+	"strings"
+	"unicode"
+	"unicode/utf8"
+)
+
+// fewWords is how many words a statement needs before its words can tell its subject.
+const fewWords = 3
+
+// sameSubject reports whether two statements under one key can be about one thing. Using a key again for another
+// subject would silently overwrite a live fact, so a statement that shares no word with the one before it is taken
+// for a reuse. Where a statement is too short to tell ("8080"), the key is believed.
+func sameSubject(a, b string) bool {
+	x, y := wordSet(a), wordSet(b)
+	if len(x) < fewWords || len(y) < fewWords {
+		return true
+	}
+	for w := range x {
+		if y[w] {
+			return true
+		}
+	}
+	return false
+}
+
+// wordSet is the words of s that carry meaning: four letters or more, or pairs of letters in a script that does
+// not put spaces between words.
+func wordSet(s string) map[string]bool {
+	set := map[string]bool{}
+	s = head(s, 4096)
+	for _, w := range strings.FieldsFunc(strings.ToLower(s), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsNumber(r) }) {
+		if spaceless(w) {
+			prev := rune(-1)
+			for _, r := range w {
+				if prev >= 0 {
+					set[string([]rune{prev, r})] = true
+				}
+				prev = r
+			}
+			continue
+		}
+		if utf8.RuneCountInString(w) >= 4 && !stopWords[w] {
+			set[w] = true
+		}
+	}
+	return set
+}
+
+func spaceless(w string) bool {
+	for _, r := range w {
+		if unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Thai) {
+			return true
+		}
+	}
+	return false
+}
+
+// stopWords say nothing about a subject.
+var stopWords = map[string]bool{
+	"that": true, "this": true, "with": true, "from": true, "have": true, "will": true, "must": true, "should": true,
+	"only": true, "never": true, "always": true, "when": true, "then": true, "than": true, "into": true, "your": true,
+	"they": true, "them": true, "there": true, "what": true, "which": true, "were": true, "been": true, "please": true,
+	"does": true, "dont": true, "just": true, "like": true, "make": true, "also": true, "some": true, "using": true,
+}
