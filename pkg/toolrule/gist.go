@@ -7,7 +7,7 @@ type weight uint8
 
 const (
 	dull    weight = iota
-	heading        // of a document
+	heading        // of a document; a member that is no function
 	inner          // a declaration inside another
 	outer          // a declaration at the margin
 	failure        // an error, a failing test, an exit status, a count; the head of a file or hunk in a patch
@@ -23,7 +23,10 @@ func weigh(line string, style Style) weight {
 	case Code:
 		return declares(unnumbered(line))
 	case Log:
-		return fails(line)
+		if w := fails(line); w != dull {
+			return w
+		}
+		return located(line)
 	case Patch:
 		if patchHead(line) {
 			return failure
@@ -67,6 +70,18 @@ func fails(line string) weight {
 	return dull
 }
 
+// located is the weight of a line that names a place in a file, as what compilers, tests and tracebacks complain of.
+func located(line string) weight {
+	text := strings.TrimLeft(line, " \t")
+	if p := matchPath(text); p != "" && strings.Contains(p, ".") && numberEnd(text[len(p)+1:]) > 0 {
+		return outer
+	}
+	if strings.HasPrefix(text, `File "`) && strings.Contains(text, ", line ") {
+		return inner
+	}
+	return dull
+}
+
 // openers are the words that declarations begin with in the usual languages.
 var openers = [...]string{
 	"func ", "type ", "class ", "def ", "async def ", "interface ", "struct ", "enum ", "impl ", "impl<", "trait ", "mod ", "fn ",
@@ -96,13 +111,19 @@ func declares(line string) weight {
 			if statement(w, body) {
 				return dull
 			}
-			if indent == 0 {
+			switch {
+			case indent == 0:
 				return outer
+			case strings.ContainsAny(body, "({") || strings.HasSuffix(strings.TrimRight(body, " \t\r\n"), ":"):
+				return inner
 			}
-			return inner
+			return heading
 		}
 	}
 	if indent > 0 {
+		if method(body) {
+			return inner
+		}
 		return dull
 	}
 	for _, w := range marginal {
@@ -115,6 +136,22 @@ func declares(line string) weight {
 		return outer
 	}
 	return dull
+}
+
+// method reports whether an indented line opens a method that no keyword announces: "stop(): void {".
+func method(body string) bool {
+	name := 0
+	for name < len(body) && (word(body[name]) || body[name] >= '0' && body[name] <= '9') {
+		name++
+	}
+	if name == 0 || name >= len(body) || body[name] != '(' || !strings.HasSuffix(strings.TrimRight(body, " \t\r\n"), "{") {
+		return false
+	}
+	switch body[:name] {
+	case "if", "for", "while", "switch", "catch", "return", "with", "match", "when", "foreach", "synchronized", "elseif", "elif":
+		return false
+	}
+	return !strings.Contains(body, "=>") && !strings.Contains(body, "function")
 }
 
 // statement tells a short opener that is a word of prose or an assignment from one that declares.

@@ -2,7 +2,6 @@ package toolrule
 
 import (
 	"fmt"
-	"iter"
 	"slices"
 	"strconv"
 	"strings"
@@ -16,20 +15,25 @@ func (r Rule) headTail(s string, style Style, budget int) string {
 	}
 	total := countLines(s)
 	limit := r.lineLimit(total, budget)
-	head, heads := takeHead(s, r.Head, limit, budget*4/10)
-	tail, tails := takeTail(s[head:], r.Tail, limit, budget*3/10)
+	head, heads, left := takeHead(s, r.Head, limit, budget*4/10)
+	tail, tails, right := takeTail(s[head:], r.Tail, limit, budget*3/10)
 	middle := s[head : len(s)-tail]
+	budget += left + right - budget*7/10 // what the ends leave
 
 	var b strings.Builder
 	writeLines(&b, s[:head], limit)
 	if hidden := total - heads - tails; hidden > 0 {
-		kept, standing := standout(middle, style, heads+1, r.Gist, limit, budget-budget*7/10)
+		kept, standing := standout(middle, style, heads+1, r.Gist, limit, budget)
 		rest := fmt.Sprintf(", within %d-%d", heads+1, heads+hidden)
 		if hidden == total {
 			rest = ""
 		}
-		if len(kept) > 0 {
-			rest += fmt.Sprintf("; of %d that stand out there these %d stay, by number", standing, len(kept))
+		switch {
+		case len(kept) == 0:
+		case len(kept) == standing:
+			rest += fmt.Sprintf("; the %d that stand out there stay, by number", standing)
+		default:
+			rest += fmt.Sprintf("; of %d that stand out there %d stay, by number", standing, len(kept))
 		}
 		b.WriteString(lineNote(hidden-len(kept), total, rest))
 		b.WriteByte('\n')
@@ -58,35 +62,34 @@ func (r Rule) lineLimit(lines, budget int) int {
 }
 
 // takeHead returns the length in bytes and the number of the first lines, at most most of them and one at least, that
-// fit the budget once each is cut at limit.
-func takeHead(s string, most, limit, budget int) (size, lines int) {
+// fit the budget once each is cut at limit; and what they leave of it.
+func takeHead(s string, most, limit, budget int) (size, lines, left int) {
 	for line := range strings.Lines(s) {
-		if lines >= most {
+		c := cost(line, limit)
+		if lines >= most || c > budget && lines > 0 {
 			break
 		}
-		budget -= cost(line, limit)
-		if budget < 0 && lines > 0 {
-			break
-		}
+		budget -= c
 		size += len(line)
 		lines++
 	}
-	return size, lines
+	return size, lines, max(0, budget)
 }
 
 // takeTail is takeHead from the end.
-func takeTail(s string, most, limit, budget int) (size, lines int) {
+func takeTail(s string, most, limit, budget int) (size, lines, left int) {
 	for lines < most && size < len(s) {
 		rest := s[:len(s)-size]
 		line := rest[strings.LastIndexByte(rest[:len(rest)-1], '\n')+1:]
-		budget -= cost(line, limit)
-		if budget < 0 && lines > 0 {
+		c := cost(line, limit)
+		if c > budget && lines > 0 {
 			break
 		}
+		budget -= c
 		size += len(line)
 		lines++
 	}
-	return size, lines
+	return size, lines, max(0, budget)
 }
 
 func cost(line string, limit int) int {
@@ -111,7 +114,7 @@ type kept struct {
 }
 
 // candidates bounds the lines remembered of one weight: the first ones and the last ones.
-const candidates = 64
+const candidates = 256
 
 // standout picks the lines of the middle that stand out, at most most of them and within the budget, in their order;
 // first is the number of its first line. A line that repeats one picked adds nothing. standing counts all that do
@@ -139,7 +142,11 @@ func standout(middle string, style Style, first, most, limit, budget int) (picke
 		found[w].add(kept{number: n, text: body})
 	}
 	for w := weights - 1; w > dull; w-- {
-		for k := range found[w].alternate() {
+		order := found[w].spread
+		if w == failure {
+			order = found[w].inwards
+		}
+		for k := range order {
 			if len(picked) == most {
 				break
 			}
@@ -173,12 +180,33 @@ func (e *ends) add(k kept) {
 	}
 }
 
-// alternate goes from both ends inwards: what was first and what was last matter more than what lies between.
-func (e *ends) alternate() iter.Seq[kept] {
-	return func(yield func(kept) bool) {
-		all := append(append(append([]kept(nil), e.first...), e.last[e.next:]...), e.last[:e.next]...)
-		for i, j := 0, len(all)-1; i <= j; i, j = i+1, j-1 {
-			if !yield(all[i]) || i < j && !yield(all[j]) {
+func (e *ends) all() []kept {
+	return slices.Concat(e.first, e.last[e.next:], e.last[:e.next])
+}
+
+// inwards goes from both ends: of what went wrong, the first and the last matter most.
+func (e *ends) inwards(yield func(kept) bool) {
+	all := e.all()
+	for i, j := 0, len(all)-1; i <= j; i, j = i+1, j-1 {
+		if !yield(all[i]) || i < j && !yield(all[j]) {
+			return
+		}
+	}
+}
+
+// spread goes through in ever finer strides, so that wherever it stops, what came covers the whole evenly.
+func (e *ends) spread(yield func(kept) bool) {
+	all := e.all()
+	stride := 1
+	for stride < len(all) {
+		stride *= 2
+	}
+	for first := true; stride > 0; first, stride = false, stride/2 {
+		for i := 0; i < len(all); i += stride {
+			if !first && i/stride%2 == 0 {
+				continue // a coarser stride had it
+			}
+			if !yield(all[i]) {
 				return
 			}
 		}

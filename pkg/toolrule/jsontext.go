@@ -42,7 +42,7 @@ type shrinker struct {
 func (r Rule) shrinkJSON(s string, style Style, budget int, arrays bool) string {
 	s = hide(toUTF8(s))
 	v := gjson.Parse(s)
-	sh := shrinker{rule: r, style: style, limit: max(minString, budget*3/4), items: 1 << 30}
+	sh := shrinker{rule: r, style: style, limit: max(minString, budget), items: 1 << 30}
 	if arrays {
 		sh.items = r.Items
 	}
@@ -53,7 +53,7 @@ func (r Rule) shrinkJSON(s string, style Style, budget int, arrays bool) string 
 		case b.Len() <= budget || sh.limit == minString && sh.items <= 3:
 			return b.String()
 		case sh.limit > minString:
-			sh.limit = max(minString, sh.limit/3)
+			sh.limit = max(minString, sh.limit*2/3)
 		case sh.items > r.Items:
 			sh.items = r.Items
 		default:

@@ -1,6 +1,10 @@
 package toolrule
 
-import "github.com/ullage/ullage/pkg/engine"
+import (
+	"slices"
+
+	"github.com/ullage/ullage/pkg/engine"
+)
 
 // pointerRoom is what the way back may take beyond the mark it replaces; a form must save more than that.
 const pointerRoom = 160
@@ -69,23 +73,19 @@ func purge(c Call, r Rule) (engine.Form, bool) {
 	return f, smaller(c, f, 0)
 }
 
-// form reduces every half of the call that is worth it. The bytes that the rule allows are shared in proportion.
+// form reduces every half of the call that is worth it.
 func (r Rule) form(c Call) (engine.Form, bool) {
 	style, by, top := r.style(c)
-	long := 0
-	if len(c.Input) >= whole {
-		long += len(c.Input)
-	}
+	sizes := make([]int, 0, len(c.Texts)+1)
 	for _, t := range c.Texts {
-		if len(t) >= whole {
-			long += len(t)
-		}
+		sizes = append(sizes, len(t))
 	}
-	share := func(n int) int { return max(200, min(n/2, int(int64(r.Bytes)*int64(n)/int64(max(long, 1))))) }
+	sizes = append(sizes, len(c.Input))
+	allowed := shares(sizes, min(r.Bytes, c.bytes()/2))
 
 	f := engine.Form{Rung: engine.Minted, Rule: r.ID()}
-	if n := len(c.Input); n >= whole {
-		if s := r.input(c, style, share(n)); len(s) < n {
+	if n := len(c.Input); n >= whole && n > allowed[len(c.Texts)] {
+		if s := r.input(c, style, allowed[len(c.Texts)]); len(s) < n {
 			f.Input = &s
 		}
 	}
@@ -93,17 +93,17 @@ func (r Rule) form(c Call) (engine.Form, bool) {
 	changed := false
 	for i, t := range c.Texts {
 		texts[i] = hide(toUTF8(t))
-		if len(t) < whole {
+		if len(t) < whole || len(t) <= allowed[i] {
 			continue
 		}
 		var s string
 		switch {
 		case object(t):
-			s = r.shrinkJSON(t, style, share(len(t)), true)
+			s = r.shrinkJSON(t, style, allowed[i], true)
 		case top:
-			s = r.topN(t, by, share(len(t)))
+			s = r.topN(t, by, allowed[i])
 		default:
-			s = r.headTail(t, style, share(len(t)))
+			s = r.headTail(t, style, allowed[i])
 		}
 		if len(s) < len(t) {
 			texts[i], changed = s, true
@@ -117,6 +117,21 @@ func (r Rule) form(c Call) (engine.Form, bool) {
 	}
 	point(&f)
 	return f, true
+}
+
+// shares divides what is allowed among pieces: the small ones whole, the rest to the large ones in equal parts.
+func shares(sizes []int, allowed int) []int {
+	order := make([]int, len(sizes))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return sizes[a] - sizes[b] })
+	out := make([]int, len(sizes))
+	for k, i := range order {
+		out[i] = min(sizes[i], allowed/(len(order)-k))
+		allowed -= out[i]
+	}
+	return out
 }
 
 // text reduces one string inside a JSON value.

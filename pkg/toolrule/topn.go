@@ -17,15 +17,18 @@ func (r Rule) topN(s string, by Group, budget int) string {
 
 	var order []string
 	count := map[string]int{}
-	size := 0
+	size, lines := 0, 0
 	for line, g := range grouped(body, by) {
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
+		lines++
 		if _, ok := count[g]; !ok {
 			order = append(order, g)
 		}
 		count[g]++
 		size += min(len(line), r.LineBytes+cutNote)
 	}
-	lines := countLines(body)
 	if by == ByFile && count[""]*2 > lines { // no matches of a kind that is known
 		return r.headTail(s, Plain, budget)
 	}
@@ -50,6 +53,9 @@ func (r Rule) topN(s string, by Group, budget int) string {
 	}
 	for line, g := range grouped(body, by) {
 		number++
+		if strings.TrimSpace(line) == "" {
+			continue
+		}
 		if by == ByFile && g == "" {
 			if number <= 2 {
 				keep(line)
@@ -71,7 +77,7 @@ func (r Rule) topN(s string, by Group, budget int) string {
 	}
 	keptLines += countLines(s[len(s)-footer:])
 	if gone := total - keptLines; gone > 0 {
-		b.WriteString(lineNote(gone, total, remainder(order, count, by, budget/4)))
+		b.WriteString(lineNote(gone, total, remainder(order, count, gone, by, budget/4)))
 		b.WriteByte('\n')
 	}
 	writeLines(&b, s[len(s)-footer:], max(limit, 120))
@@ -101,7 +107,7 @@ func quotas(order []string, count map[string]int, most int, by Group) map[string
 }
 
 // remainder names what the rest of the lines are of: the groups with most left first.
-func remainder(order []string, left map[string]int, by Group, budget int) string {
+func remainder(order []string, left map[string]int, gone int, by Group, budget int) string {
 	if by == ByNone {
 		return ""
 	}
@@ -115,8 +121,9 @@ func remainder(order []string, left map[string]int, by Group, budget int) string
 		in, what = "under", "directories"
 	}
 	var named []string
-	others, lines := 0, 0
+	others, lines, between := 0, 0, gone
 	for i, g := range rest {
+		between -= left[g]
 		name := fmt.Sprintf("%d %s %s", left[g], in, quoted(g, 80))
 		if budget -= len(name); i < 10 && budget > 0 {
 			named = append(named, name)
@@ -128,6 +135,9 @@ func remainder(order []string, left map[string]int, by Group, budget int) string
 	}
 	if others > 0 {
 		named = append(named, fmt.Sprintf("%d %s %d more %s", lines, in, others, what))
+	}
+	if between > 0 {
+		named = append(named, fmt.Sprintf("%d blank or of none", between))
 	}
 	return ": " + strings.Join(named, ", ")
 }
@@ -221,7 +231,7 @@ func matchPath(line string) string {
 
 // entryPath is a line that is a path and nothing else.
 func entryPath(text string) string {
-	if text == "" || len(text) > look || strings.ContainsAny(text, " \t:\"'()<>|{}") || !strings.ContainsAny(text, "/.") {
+	if text == "" || len(text) > look || strings.ContainsAny(text, " \t:\"'()<>|{}") || !strings.ContainsAny(text, "/.") || strings.Trim(text, "./-") == "" {
 		return ""
 	}
 	return text
