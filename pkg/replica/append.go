@@ -1,0 +1,151 @@
+package replica
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+
+	"github.com/ullage/ullage/pkg/bus"
+	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/record"
+	"github.com/ullage/ullage/pkg/store"
+)
+
+// byReference is the size from which a message or a tool's output goes to a blob and travels as a digest (DESIGN §5).
+const byReference = 256 << 10
+
+// Append publishes a frame that follows head and applies it to the store before it returns. If another frame was
+// first, the store has caught up and the error is [compactor.ErrMoved].
+func (r *Replica) Append(ctx context.Context, key record.Key, head store.Head, f *record.Frame) (store.Head, error) {
+	sealed, err := r.seal(ctx, key, f)
+	if err != nil {
+		return store.Head{}, err
+	}
+	pos, err := r.bus.Append(ctx, key, sealed.Bytes(), sealed.Hash, head.Seq)
+	if conflict, ok := errors.AsType[*bus.ConflictError](err); ok {
+		if err := r.read(ctx, key, head.Seq, conflict.Head.Seq); err != nil {
+			return store.Head{}, fmt.Errorf("catch up with the frame that was first: %w", err)
+		}
+		return store.Head{}, fmt.Errorf("%w: frame %d was first", compactor.ErrMoved, conflict.Head.Seq)
+	}
+	if err != nil {
+		return store.Head{}, fmt.Errorf("append to the log: %w", err)
+	}
+	// The frame is on the log now, whatever becomes of this call.
+	entry := store.Entry{Key: key, Stream: pos.Stream, Seq: pos.Seq, Hash: sealed.Hash, Encoded: sealed, Frame: f}
+	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil {
+		return store.Head{}, fmt.Errorf("apply the frame to the store: %w", err)
+	}
+	return r.store.Head(ctx, key)
+}
+
+// seal encodes a frame; what is too large for the log goes to blobs first.
+func (r *Replica) seal(ctx context.Context, key record.Key, f *record.Frame) (*record.Encoded, error) {
+	for i := range f.Items {
+		if it := &f.Items[i]; len(it.Raw) > byReference && it.Blob == nil {
+			if err := r.lift(ctx, key.Tenant, it); err != nil {
+				return nil, err
+			}
+		}
+	}
+	for {
+		sealed, err := record.Seal(f)
+		if err != nil {
+			return nil, fmt.Errorf("encode the frame: %w", err)
+		}
+		if len(sealed.Bytes()) <= bus.MaxFrame {
+			return sealed, nil
+		}
+		// Many middling messages: the largest go, until the rest fits.
+		var left []*record.Item
+		for i := range f.Items {
+			if it := &f.Items[i]; it.Raw != nil && it.Blob == nil && len(it.Raw) > 1024 {
+				left = append(left, it)
+			}
+		}
+		if len(left) == 0 {
+			return sealed, nil // the log says what is too large
+		}
+		sort.Slice(left, func(a, b int) bool { return len(left[a].Raw) > len(left[b].Raw) })
+		for _, it := range left[:min(len(left), 1+len(left)/4)] {
+			if err := r.lift(ctx, key.Tenant, it); err != nil {
+				return nil, err
+			}
+		}
+	}
+}
+
+func (r *Replica) lift(ctx context.Context, tenant string, it *record.Item) error {
+	ref, err := r.put(ctx, tenant, it.Raw)
+	it.Blob = ref
+	return err
+}
+
+func (r *Replica) put(ctx context.Context, tenant string, b []byte) (*record.Ref, error) {
+	d, err := r.blobs.Put(ctx, tenant, b)
+	if err != nil {
+		return nil, fmt.Errorf("put %d bytes of content: %w", len(b), err)
+	}
+	return &record.Ref{Hash: d, Len: len(b)}, nil
+}
+
+// Finished makes a tool-finished event durable and applies it.
+func (r *Replica) Finished(ctx context.Context, key record.Key, f *record.Finished) (bus.Pos, error) {
+	if len(f.Output) > byReference {
+		ref, err := r.put(ctx, key.Tenant, f.Output)
+		if err != nil {
+			return bus.Pos{}, err
+		}
+		f.OutputRef = ref
+	}
+	if len(f.Input) > byReference {
+		ref, err := r.put(ctx, key.Tenant, f.Input)
+		if err != nil {
+			return bus.Pos{}, err
+		}
+		f.InputRef = ref
+	}
+	sealed, err := record.Seal(f)
+	if err != nil {
+		return bus.Pos{}, fmt.Errorf("encode the event: %w", err)
+	}
+	// The id of equal events is equal whenever they come, so that a repeated call is one event.
+	same := *f
+	same.At = 0
+	id, err := record.HashOf(&same)
+	if err != nil {
+		return bus.Pos{}, fmt.Errorf("encode the event: %w", err)
+	}
+	pos, err := r.bus.Event(ctx, key, sealed.Bytes(), "finished:"+id.String())
+	if err != nil {
+		return bus.Pos{}, fmt.Errorf("put the event on the log: %w", err)
+	}
+	entry := store.Entry{Key: key, Stream: pos.Stream, Seq: pos.Seq, Hash: sealed.Hash, Encoded: sealed, Finished: f}
+	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil {
+		return bus.Pos{}, fmt.Errorf("apply the event to the store: %w", err)
+	}
+	return pos, nil
+}
+
+// Erase orders a task's erasure, and removes it from the log and from this node.
+func (r *Replica) Erase(ctx context.Context, key record.Key, at int64) error {
+	sealed, err := record.Seal(&record.Erase{At: at})
+	if err != nil {
+		return fmt.Errorf("encode the order: %w", err)
+	}
+	pos, err := r.bus.Control(ctx, key, sealed.Bytes(), "erase:"+key.Tenant+":"+key.Task)
+	if err != nil {
+		return fmt.Errorf("order the erasure of task %s: %w", key.Task, err)
+	}
+	if err := r.bus.Purge(ctx, key); err != nil {
+		return fmt.Errorf("purge task %s from the log: %w", key.Task, err)
+	}
+	entry := store.Entry{Key: key, Stream: pos.Stream, Seq: pos.Seq, Hash: sealed.Hash, Encoded: sealed, Erase: &record.Erase{At: at}}
+	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil && !errors.Is(err, store.ErrPurged) {
+		return fmt.Errorf("erase task %s from the store: %w", key.Task, err)
+	}
+	return nil
+}
+
+var _ compactor.Log = (*Replica)(nil)
