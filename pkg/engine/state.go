@@ -371,3 +371,7 @@ func (s *State) Check() error {
 	}
 	return nil
 }
+
+// Rebase is the state of other messages under the same snapshot: after an edit upstream. Applied entries are by
+// content and find their parts again; those whose content is gone stand for nothing.
+func (s *State) Rebase(msgs []Message) *State { return NewState(msgs, s.snap) }

@@ -13,6 +13,7 @@ type (
 		Format   string         `json:"format"`
 		Keep     int            `json:"keep"`
 		Items    []itemHead     `json:"items,omitempty"`
+		Calls    []Call         `json:"calls,omitempty"`
 		Envelope bool           `json:"envelope,omitempty"`
 		Layout   bool           `json:"layout,omitempty"`
 		Usage    *usageHead     `json:"usage,omitempty"`
@@ -95,10 +96,15 @@ type writer struct {
 	parts    []Part
 	contents int
 	total    int
+	plain    bool // do not pack
 }
 
 func (w *writer) part(b []byte) {
-	w.parts = append(w.parts, Pack(b))
+	if w.plain {
+		w.parts = append(w.parts, Part{Hash: engine.Sum(b), Len: len(b), Stored: b})
+	} else {
+		w.parts = append(w.parts, Pack(b))
+	}
 	w.total += len(b)
 }
 
@@ -115,7 +121,7 @@ func (w *writer) content(b []byte, ref *Ref) {
 }
 
 func (w *writer) frame(f *Frame) frameHead {
-	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Anchor: f.Anchor}
+	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor}
 	for i := range f.Items {
 		it := &f.Items[i]
 		if it.Count > 0 {

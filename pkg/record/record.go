@@ -44,6 +44,9 @@ type Frame struct {
 	Format string        // wire format of the task's messages: "anthropic", "openai-chat", "openai-responses"
 	Keep   int
 	Items  []Item
+	// Calls are the calls that results in Items answer and that stand in rows before this frame, so that a minter,
+	// who has no store, can read the frame alone.
+	Calls []Call
 	// Envelope is all of the request but its messages; nil when its digest has not changed since the frame before.
 	Envelope *Envelope
 	// Layout is how the messages stood in the body that brought them: white space and cache markers. nil: as before
@@ -54,6 +57,14 @@ type Frame struct {
 	Applied []Applied       // forms that this pass applied
 	Folded  *engine.Summary // the fold that this pass applied
 	Anchor  *engine.Anchor  // the meta:anchor row after this frame; nil if unchanged
+}
+
+// Call is one tool call: its id, the tool's name and the arguments, JSON text or (TextInput) free text.
+type Call struct {
+	ID        engine.CallID `json:"id"`
+	Name      string        `json:"name"`
+	Input     string        `json:"input"`
+	TextInput bool          `json:"text_input,omitempty"`
 }
 
 // Envelope is a request without its messages: the body's bytes before and behind the array's elements.
