@@ -190,26 +190,25 @@ func splitRange(p string) (file string, part bool) {
 func patchAccess(patch string) Access {
 	var a Access
 	written := true // by every header so far
+	seen := map[string]bool{}
 	add := func(p string, op Op) {
 		p = cleanPath(strings.TrimSpace(p))
-		if p == "" || p == "." || p == "/dev/null" || p == a.Path {
+		if p == "." || p == "/dev/null" {
 			return
-		}
-		for _, m := range a.More {
-			if m == p {
-				return
-			}
 		}
 		if written = written && op == Write; written {
 			a.Op = Write
 		} else {
 			a.Op = Edit
 		}
-		if a.Path == "" {
+		switch {
+		case seen[p]:
+		case a.Path == "":
 			a.Path = p
-		} else {
+		default:
 			a.More = append(a.More, p)
 		}
+		seen[p] = true
 	}
 	apply := strings.Contains(patch, "*** Begin Patch")
 	for line := range strings.Lines(patch) {
