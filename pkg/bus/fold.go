@@ -1,0 +1,167 @@
+package bus
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	mathrand "math/rand/v2"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/micro"
+)
+
+// The service of the summarisers (bus.md §1.10). What travels is the time left, never a clock's reading: the clocks
+// of two machines differ.
+const (
+	foldSubject   = "svc.sum.fold"
+	cancelSubject = "svc.sum.cancel"
+
+	foldKeyHeader   = "Fold-Key"
+	foldIDHeader    = "Fold-Id"
+	foldLeftHeader  = "Fold-Remaining-Ms"
+	foldHedgeHeader = "Fold-Hedge"
+
+	codeBusy   = "503"
+	codeFailed = "500"
+	codeBad    = "400"
+
+	foldTries = 3 // workers to ask, when those asked are busy
+)
+
+// FoldRequest asks for one fold. Key names the work (coverage, prior digest): workers do equal work once.
+type FoldRequest struct {
+	Key     string
+	Payload []byte
+}
+
+// FoldOptions bound the wait.
+type FoldOptions struct {
+	Deadline time.Duration // defaults to 20 s; the context's own deadline counts too
+	// Hedge is when a second worker is asked, if the first has not answered: about the 95th percentile of a fold. 0: never.
+	Hedge time.Duration
+}
+
+// FoldError is a summariser's answer that it could not do it.
+type FoldError struct{ Code, Reason string }
+
+func (e *FoldError) Error() string { return "summariser: " + e.Reason }
+
+// RequestFold asks the summarisers for a fold and returns the answer of the first that gives one. Errors: at once
+// [ErrNoWorkers]; [ErrBusy] when three that were asked were busy; *[FoldError] when one failed; the context's error
+// at the deadline. When it returns, a worker still at it has been told to stop.
+func (b *Bus) RequestFold(ctx context.Context, request FoldRequest, options FoldOptions) ([]byte, error) {
+	set(&options.Deadline, 20*time.Second)
+	if request.Key == "" || strings.ContainsAny(request.Key, "\r\n") {
+		return nil, fmt.Errorf("request fold: key %q is empty or has line breaks", request.Key)
+	}
+	if limit := b.bulk.MaxPayload(); int64(len(request.Payload)) > limit-1024 {
+		return nil, fmt.Errorf("request fold %s: %d bytes, and the servers take %d: %w", request.Key, len(request.Payload), limit-1024, ErrTooLarge)
+	}
+	ctx, leave, err := b.enter(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	b.count.foldsAsked.Add(1)
+	reply, err := b.hedged(ctx, request, options)
+	if err != nil {
+		return nil, fmt.Errorf("request fold %s: %w", request.Key, err)
+	}
+	return reply, nil
+}
+
+type foldAnswer struct {
+	reply []byte
+	err   error
+}
+
+// hedged asks one worker, and another one if the first is slow. It returns when both askings have ended.
+func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptions) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, options.Deadline)
+	id := rand.Text()
+	answers := make(chan foldAnswer, 2) // one for each asking, so that none waits for us
+	asked := 0
+	ask := func(hedge bool) {
+		asked++
+		go func() {
+			reply, err := b.askFold(ctx, request, id, hedge)
+			answers <- foldAnswer{reply, err}
+		}()
+	}
+	ask(false)
+	var slow <-chan time.Time
+	if options.Hedge > 0 {
+		timer := time.NewTimer(options.Hedge)
+		defer timer.Stop()
+		slow = timer.C
+	}
+	var first foldAnswer
+	for done := 0; done < asked; {
+		select {
+		case <-slow:
+			slow = nil
+			b.count.foldsHedged.Add(1)
+			ask(true)
+			continue
+		case answer := <-answers:
+			done++
+			// The first good answer stands, else the first that was not merely a second worker's being busy.
+			if first.err == nil && done > 1 {
+				break
+			}
+			if done == 1 || answer.err == nil || errors.Is(first.err, ErrBusy) {
+				first = answer
+			}
+		}
+		slow = nil
+		if first.err == nil {
+			cancel() // the other asking ends at once
+		}
+	}
+	unfinished := asked > 1 || ctx.Err() != nil && first.err != nil
+	cancel()
+	if unfinished {
+		b.bulk.Publish(cancelSubject+"."+id, nil) // best effort: the worker's own deadline stands behind it
+	}
+	return first.reply, first.err
+}
+
+// askFold asks until one worker answers anything but busy.
+func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string, hedge bool) ([]byte, error) {
+	for try := 1; ; try++ {
+		m := nats.NewMsg(foldSubject)
+		m.Data = request.Payload
+		m.Header.Set(foldKeyHeader, request.Key)
+		m.Header.Set(foldIDHeader, id)
+		if hedge {
+			m.Header.Set(foldHedgeHeader, "1")
+		}
+		deadline, _ := ctx.Deadline()
+		m.Header.Set(foldLeftHeader, strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10))
+		answer, err := b.bulk.RequestMsgWithContext(ctx, m)
+		switch {
+		case errors.Is(err, nats.ErrNoResponders):
+			return nil, ErrNoWorkers
+		case err != nil:
+			return nil, err
+		}
+		code := answer.Header.Get(micro.ErrorCodeHeader)
+		switch {
+		case code == "":
+			return answer.Data, nil
+		case code != codeBusy:
+			return nil, &FoldError{Code: code, Reason: answer.Header.Get(micro.ErrorHeader)}
+		case try == foldTries:
+			b.count.foldsBusy.Add(1)
+			return nil, ErrBusy
+		}
+		sleep(ctx, time.Duration(5+mathrand.IntN(20))*time.Millisecond)
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+	}
+}
