@@ -408,6 +408,33 @@ func TestCutsOnGraphemes(t *testing.T) {
 	}
 }
 
+// Of very many failing lines the first and the last of the middle stay; of very many declarations some from all over.
+func TestWhatStaysOfVeryMany(t *testing.T) {
+	var log, code strings.Builder
+	for i := range 3000 {
+		n := strconv.Itoa(i)
+		log.WriteString("error: case " + n + " broke\n")
+		code.WriteString("func f" + n + "() {\n\tstep()\n}\n")
+	}
+	mint := func(name, text string) string {
+		f, ok, err := toolrule.Builtin().Mint(toolrule.Call{Name: name, Texts: []string{text}}, toolrule.Options{})
+		if !ok || err != nil {
+			t.Fatal(ok, err)
+		}
+		return f.Texts[0]
+	}
+	form := mint("Bash", log.String())
+	for _, want := range []string{"13: error: case 12 broke", "2970: error: case 2969 broke", "of 2958 that stand out there 30 stay"} {
+		if !strings.Contains(form, want) {
+			t.Errorf("no %q in\n%s", want, form)
+		}
+	}
+	form = mint("Read", code.String())
+	if n := strings.Count(form, ": func f"); n != 40 {
+		t.Errorf("%d declarations stay, want 40:\n%s", n, form)
+	}
+}
+
 func FuzzMint(f *testing.F) {
 	f.Add("Read", `{"file_path":"a"}`, strings.Repeat("12\tfunc f() {\n", 400), false, false)
 	f.Add("Grep", `{}`, strings.Repeat("a/b.go:12: x\n", 400), false, true)
