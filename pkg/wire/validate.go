@@ -114,10 +114,11 @@ func (v *validator) roles() *Error {
 	return nil
 }
 
-// doubles counts user messages behind a user message, and finds the last.
+// doubles counts user messages behind a user message that they could have joined, and finds the last. One with fields
+// of its own stays apart, which the wire accepts.
 func doubles(r *Request) (at, n int) {
 	for i := 1; i < len(r.Messages); i++ {
-		if r.Messages[i].Role == engine.User && r.Messages[i-1].Role == engine.User {
+		if r.Messages[i].Role == engine.User && r.Messages[i-1].Role == engine.User && mergeable(r.Messages[i].Raw) {
 			at, n = i, n+1
 		}
 	}
