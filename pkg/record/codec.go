@@ -37,10 +37,20 @@ func Hash(b []byte) (engine.Digest, error) {
 	return e.Hash, nil
 }
 
+// HashOf is the hash that body's encoding has, without the work of packing it.
+func HashOf(body any) (engine.Digest, error) {
+	e, err := seal(body, &writer{plain: true})
+	if err != nil {
+		return engine.Digest{}, err
+	}
+	return e.Hash, nil
+}
+
 // Seal builds the encoding of an entry, in parts.
-func Seal(body any) (*Encoded, error) {
+func Seal(body any) (*Encoded, error) { return seal(body, &writer{}) }
+
+func seal(body any, w *writer) (*Encoded, error) {
 	var (
-		w    writer
 		head any
 		e    = &Encoded{}
 	)
@@ -84,8 +94,10 @@ func Seal(body any) (*Encoded, error) {
 	if lossy(e.head) {
 		return nil, fmt.Errorf("encode %s: a name, an id or a note in it is not valid UTF-8", e.Kind)
 	}
-	if z, ok := compress(e.head); ok {
-		e.packed = z
+	if !w.plain {
+		if z, ok := compress(e.head); ok {
+			e.packed = z
+		}
 	}
 	e.Parts, e.Contents = w.parts, w.contents
 	e.Hash = e.hash()

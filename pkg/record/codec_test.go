@@ -52,6 +52,11 @@ func TestRoundTrip(t *testing.T) {
 		if err != nil || !bytes.Equal(b, again) {
 			t.Fatalf("encoded again: other bytes, %v", err)
 		}
+		h1, err1 := record.Hash(b)
+		h2, err2 := record.HashOf(got)
+		if err1 != nil || err2 != nil || h1 != h2 {
+			t.Fatalf("hash %s of the encoding (%v), %s of the value (%v)", h1, err1, h2, err2)
+		}
 	})
 }
 
