@@ -100,6 +100,7 @@ func commandOf(input []byte) string {
 var (
 	exitLine = regexp.MustCompile(`(?i)^\W{0,3}(?:(?:the )?(?:process|command|program|shell)\s+)?(?:(?:completed|finished|failed|exited|returned|exit)\b(?:[^\d\n]{0,12}\b(?:code|status)\b|\s+with)\W{0,4}|return ?code\W{1,3}|exit_?(?:code|status)\W{0,4})(-?\d{1,9})\b`)
 	exitJSON = regexp.MustCompile(`"(?:exit_?code|exit_?status|returncode)"\s*:\s*(-?\d{1,9})`)
+	reminder = regexp.MustCompile(`(?s)\s*<system-reminder>.*?</system-reminder>`)
 	errorAt  = regexp.MustCompile(`^(?:<tool_use_error>|(?:Error|ERROR|error):)`)
 )
 
@@ -109,7 +110,7 @@ func (a *action) failure(result *engine.Block) (text string, failed bool) {
 	failed = result.IsError
 	var parts []string
 	for i := range result.Texts {
-		if t := result.Texts[i].String(); strings.TrimSpace(t) != "" {
+		if t := reminder.ReplaceAllString(result.Texts[i].String(), ""); strings.TrimSpace(t) != "" {
 			parts = append(parts, strings.ToValidUTF8(t, "\uFFFD"))
 		}
 	}

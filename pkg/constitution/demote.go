@@ -12,8 +12,8 @@ import (
 //   - P3: findings become pointers in Archived, oldest first;
 //   - P2: ruled out, decisions, constraints that are not about safety, oldest first; what shares no word with the
 //     goal goes before the rest;
-//   - what is too short to gain by a pointer stays in its section until nothing else is left; then the oldest
-//     archived lines become one line that says how many they are;
+//   - what is too short to gain by a pointer stays in its section until nothing else is left; then, while more than
+//     keepFacts such lines are there, the oldest become one line that says how many they were;
 //   - P1: notes of deliverables shrink, their paths stay.
 //
 // The request log takes shorter forms by its own bounds (DESIGN §6), whether or not the digest is over the limit.
@@ -41,6 +41,7 @@ type demotion struct {
 	d           Digest
 	size, limit int
 	keys        map[string]bool // of Archived
+	facts       int             // P2 and P3 facts, archived ones too, that still have a line of their own
 }
 
 func (m *demotion) over() bool { return m.size > m.limit }
@@ -53,6 +54,17 @@ func (m *demotion) run() {
 	m.keys = map[string]bool{}
 	for _, f := range m.d.Facts[Archived] {
 		m.keys[f.Key] = true
+	}
+	m.facts = len(m.d.Facts[Findings]) + len(m.d.Facts[Archived])
+	for _, s := range p2 {
+		for _, f := range m.d.Facts[s] {
+			if !f.P0(s) {
+				m.facts++
+			}
+		}
+	}
+	if a := m.d.Facts[Archived]; len(a) > 0 && isGathered(a[0]) {
+		m.facts--
 	}
 	m.measure()
 	whole, size := m.d, m.size
@@ -67,10 +79,12 @@ func (m *demotion) run() {
 	}
 }
 
+// p2 are the sections of the second priority in the order in which they give way: a limit that the user set is the
+// last to go.
+var p2 = [...]Section{RuledOut, Decisions, Constraints}
+
 func (m *demotion) round() {
 	goal := wordSet(m.d.State.Goal)
-	p2 := [...]Section{RuledOut, Decisions, Constraints}
-
 	m.state(stateGist, keepList, gistBytes)
 	m.archive(Findings, false, func(Fact) bool { return true })
 	m.headlines()
@@ -125,7 +139,7 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 	}
 	kept := m.d.Facts[s][:0:0]
 	for i, f := range m.d.Facts[s] {
-		if !m.over() {
+		if !m.over() || force && m.facts <= keepFacts {
 			kept = append(kept, m.d.Facts[s][i:]...)
 			break
 		}
@@ -151,7 +165,7 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 // Bounds of an archived line, in bytes.
 const (
 	gistBytes     = 120
-	headlineBytes = 48
+	headlineBytes = 64
 )
 
 // archived is what is left of a fact in Archived: a pointer to the file that backs it, else its gist.
@@ -212,19 +226,25 @@ const (
 
 var gatheredLine = regexp.MustCompile(`^([0-9]{1,9})` + gatheredWords)
 
+func isGathered(f Fact) bool { return f.Key == gathered && gatheredLine.MatchString(f.Statement) }
+
+// keepFacts is how many facts keep a line of their own, if only a headline, however small the limit: a log of
+// requests that fills the whole of it must not cost every finding.
+const keepFacts = 12
+
 // named is how many topics the line still names.
 const named = 8
 
 // gather makes the oldest archived lines one, as many as it takes.
 func (m *demotion) gather() {
 	facts := m.d.Facts[Archived]
-	if !m.over() || len(facts) == 0 {
+	if !m.over() || len(facts) == 0 || m.facts <= keepFacts {
 		return
 	}
 	count, first := 0, 0
 	var topics []string
-	if g := gatheredLine.FindStringSubmatch(facts[0].Statement); g != nil && facts[0].Key == gathered {
-		count, first = number(g[1]), 1
+	if isGathered(facts[0]) {
+		count, first = number(gatheredLine.FindStringSubmatch(facts[0].Statement)[1]), 1
 		if _, listed, ok := strings.Cut(facts[0].Statement, gatheredLast); ok {
 			topics = strings.Split(listed, ", ")
 		}
@@ -244,10 +264,11 @@ func (m *demotion) gather() {
 		size = factSize(line())
 		m.size += size
 	}
-	for first < len(facts) && m.over() {
+	for first < len(facts) && m.over() && m.facts > keepFacts {
 		f := facts[first]
 		first++
 		count++
+		m.facts--
 		topics = append(topics, f.Key)
 		topics = topics[max(0, len(topics)-named):]
 		delete(m.keys, f.Key)

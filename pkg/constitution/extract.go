@@ -137,8 +137,10 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	switch {
 	case s.last != "":
 		c.Status = at + ": " + lines(s.last, stateGist)
+	case len(s.lastCalls) == 0:
+		c.Status = at + ": " + asked + " is not begun"
 	default:
-		c.Status = fmt.Sprintf("%s: %d calls, nothing said", at, s.actions)
+		c.Status = fmt.Sprintf("%s: %d calls in the span, nothing said", at, s.actions)
 	}
 	var labels []string
 	for _, a := range s.lastCalls[:min(3, len(s.lastCalls))] {

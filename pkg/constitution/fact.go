@@ -124,7 +124,7 @@ func (f Fact) P0(s Section) bool {
 			return true
 		}
 	}
-	return s == Constraints && safetyWords.MatchString(f.Statement)
+	return s == Constraints && aboutSafety(f.Statement)
 }
 
 // noteSep stands between a deliverable's path and its note.
@@ -140,7 +140,13 @@ func Deliverable(path, note string) Fact {
 	if note = oneLine(note); note != "" {
 		written += noteSep + note
 	}
-	return NewFact(kebab(path, 8), written)
+	return NewFact(pathKey(path), written)
+}
+
+// pathKey is the topic of a path: its last three elements.
+func pathKey(path string) string {
+	parts := strings.FieldsFunc(path, func(r rune) bool { return r == '/' || r == '\\' })
+	return kebab(strings.Join(parts[max(0, len(parts)-3):], " "), 8)
 }
 
 // Path is the path of a deliverable, as it stands in the text.
@@ -152,9 +158,12 @@ func (f Fact) Path() string {
 	return p
 }
 
+// apostrophes join what they stand in: don't is one word of a key.
+var apostrophes = strings.NewReplacer("'", "", "’", "")
+
 // kebab makes a key of the first words of s.
 func kebab(s string, words int) string {
-	fields := strings.FieldsFunc(strings.ToLower(strings.ToValidUTF8(s, "")), func(r rune) bool {
+	fields := strings.FieldsFunc(strings.ToLower(apostrophes.Replace(strings.ToValidUTF8(s, ""))), func(r rune) bool {
 		return !(unicode.IsLetter(r) || unicode.IsNumber(r) || unicode.IsMark(r)) || unicode.IsUpper(r)
 	})
 	var b strings.Builder

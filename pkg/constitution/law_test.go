@@ -164,7 +164,7 @@ func TestDemoteGoesDownInOrder(t *testing.T) {
 	var d Digest
 	long := strings.Repeat("that was looked into at some length ", 12)
 	d.Requests = []Request{NewRequest(1, "port the parser")}
-	for i := range 6 {
+	for i := range 8 {
 		d.Facts[Findings] = append(d.Facts[Findings], NewFact(fmt.Sprint("finding-", i), fmt.Sprint("finding ", i, " in docs/notes.md ", long)))
 		d.Facts[Constraints] = append(d.Facts[Constraints], NewFact(fmt.Sprint("rule-", i), fmt.Sprint("rule ", i, " ", long)))
 	}
@@ -172,21 +172,21 @@ func TestDemoteGoesDownInOrder(t *testing.T) {
 	all := Tokens(len(Render(d)))
 
 	a := Demote(d, all-60, 180_000)
-	if got := len(a.Facts[Findings]); got != 5 || a.Facts[Findings][0].Key != "finding-1" {
+	if got := len(a.Facts[Findings]); got != 7 || a.Facts[Findings][0].Key != "finding-1" {
 		t.Errorf("the oldest finding goes first, and no more than it takes: %d left", got)
 	}
 	if s := a.Facts[Archived][0].Statement; !strings.HasPrefix(s, "see docs/notes.md") {
 		t.Errorf("an archived finding points to its file: %q", s)
 	}
-	if len(a.Facts[Constraints]) != 6 {
+	if len(a.Facts[Constraints]) != 8 {
 		t.Error("constraints moved while findings were left")
 	}
-	b := Demote(d, all-800, 180_000)
-	if len(b.Facts[Findings]) != 0 || len(b.Facts[Constraints]) == 6 || len(b.Facts[Constraints]) == 0 {
+	b := Demote(d, all-1000, 180_000)
+	if len(b.Facts[Findings]) != 0 || len(b.Facts[Constraints]) == 8 || len(b.Facts[Constraints]) == 0 {
 		t.Errorf("all findings go, then the oldest constraints: %d and %d left", len(b.Facts[Findings]), len(b.Facts[Constraints]))
 	}
 	c := Demote(d, 10, 180_000)
-	if got := Render(c); !strings.Contains(got, "out/report.md") || strings.Contains(got, "the report") || !strings.Contains(got, "12 older facts") {
+	if got := Render(c); !strings.Contains(got, "out/report.md") || strings.Contains(got, "the report") || !strings.Contains(got, "4 older facts") {
 		t.Errorf("at the floor the path stays, the note goes, and archived lines are counted:\n%s", got)
 	}
 }

@@ -151,6 +151,7 @@ func runs(log []Request, limit, wEff int) []Request {
 	for _, r := range log {
 		size += r.size()
 	}
+	before := size
 	if Tokens(size) <= bound || len(log)-lastWhole < 3 {
 		return log
 	}
@@ -161,8 +162,8 @@ func runs(log []Request, limit, wEff int) []Request {
 		run = Request{N: run.N, To: log[next].last(), Form: RunOff}
 		next++
 	}
-	if next == 2 {
-		return log
+	if next == 2 || size+run.size() >= before {
+		return log // a few words may be shorter than the line that counts them
 	}
 	return append(append(log[:1:1], run), log[next:]...)
 }

@@ -41,7 +41,7 @@ func ruleKey(s string) string {
 	switch {
 	case privacyWords.MatchString(s):
 		return "privacy-" + kebab(s, 5)
-	case safetyWords.MatchString(s):
+	case aboutSafety(s):
 		return "safety-" + kebab(s, 5)
 	}
 	return kebab(s, 6)

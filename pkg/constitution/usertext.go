@@ -149,7 +149,7 @@ var notAsked = []string{
 	"Called the ", "Result of calling the ",
 	"The user opened the file ", "The user selected the ", "The user has opened the file ",
 	"Stop hook feedback:", "PreToolUse:", "PostToolUse:", "UserPromptSubmit hook",
-	"[Old tool result content cleared]",
+	"[Old tool result content cleared]", "[earlier conversation not recorded]",
 	"EXECUTION RESULT of [", "OBSERVATION:", "Observation:", "[The command completed with exit code",
 	"Your command ran successfully and did not produce any output",
 	"Old environment output:",

@@ -27,12 +27,20 @@ var (
 	// choiceWords mark a choice of approach, tool, format or convention.
 	choiceWords = regexp.MustCompile(`(?i)\b(?:let'?s|let’s|let us) (?:use|go|stick|keep|do|call|name|make|switch|move|drop|skip|start|not|just|try|add|have)\b` +
 		`|\bgo(?:ing)? with\b|\bwe(?:'ll|’ll| will| have)? (?:decided|chose|agreed|use|go with)\b|\bi(?:'ve|’ve| have|'d|’d)? (?:decided|chose|prefer|rather|want you to use|changed my mind)\b` +
-		`|\binstead(?: of)?\b|\brather than\b|(?:^|[,;:-]\s*|\b(?:please|and|then|should)\s+)(?:use|prefer|name|call|switch to|rename|go with|keep) ` +
+		`|\binstead(?: of)?\b|\brather than\b|(?:^|[,;:-]\s*|\b(?:please|and|then|should)\s+)(?:use|prefer|name|call|switch to|rename|go with) ` +
 		`|改用|采用|採用|决定|決定|ことにし|を使って|を使う|usemos|vamos usar|utilisons|wir nehmen|wir verwenden|verwende|benutze`)
 
-	// safetyWords mark a rule about safety, privacy or security: P0.
-	safetyWords = regexp.MustCompile(`(?i)\b(?:secrets?|passwords?|passphrases?|credentials?|api[ -]?keys?|private keys?|(?:access|auth|api|bearer) tokens?|\.env|privacy|private|personal(?:ly)? (?:data|information|identif\w+)|pii|gdpr|hipaa|confidential|sensitive|security|secure|safety|unsafe|dangerous|malware|leak\w*|exfiltrat\w*|encrypt\w*|delet(?:e|es|ed|ing|ion)|destroy\w*|drop (?:the )?(?:table|database)\w*|truncate|wipe|rm -r\w*|production|prod|force[- ]?push\w*|payments?|credit cards?|customer data|medical|patients?)\b` +
-		`|contraseña|senha|mot de passe|passwort|segur(?:idad|ança)|privaci|sécurité|datenschutz|sicherheit|producci[oó]n|produção|密码|密碼|密钥|密鑰|隐私|隱私|安全|机密|機密|生产环境|个人信息|個人情報|パスワード|秘密|本番|プライバシー|削除|删除|비밀번호|개인정보|парол|персональн`)
+	// guardedWords mark what a rule of safety or security is about, whatever it says of it.
+	guardedWords = regexp.MustCompile(`(?i)\b(?:secrets?|passwords?|passphrases?|credentials?|api[ -]?keys?|private keys?|(?:access|auth|api|bearer) tokens?|\.env|privacy|private (?:data|information)|personal(?:ly)? (?:data|information|identif\w+)|pii|gdpr|hipaa|confidential|sensitive|security|secure|safety|unsafe|dangerous|malware|leak\w*|exfiltrat\w*|encrypt\w*|credit cards?|customer data|medical|patients?)\b` +
+		`|contraseña|senha|mot de passe|passwort|segur(?:idad|ança)|privaci|sécurité|datenschutz|sicherheit|密码|密碼|密钥|密鑰|隐私|隱私|安全|机密|機密|个人信息|個人情報|パスワード|秘密|プライバシー|비밀번호|개인정보|парол|персональн`)
+
+	// harmfulWords mark what does harm that cannot be undone. A rule about it is one of safety where it forbids or
+	// sets a condition; "delete the old files" is a task.
+	harmfulWords = regexp.MustCompile(`(?i)\b(?:delet(?:e|es|ed|ing|ion)|remov(?:e|ing)|destroy\w*|drop (?:the |any )?(?:tables?|databases?)|truncate|wipe|overwrit\w+|rm -r\w*|production|prod|deploy\w*|force[- ]?push\w*|push(?:es|ing)?|publish\w*|reset --hard|payments?|charge)\b` +
+		`|producci[oó]n|produção|生产环境|本番|削除|删除|刪除|삭제`)
+
+	forbids = regexp.MustCompile(`(?i)\b(?:never|no|not|don'?t|don’t|mustn'?t|avoid|forbidden|without|unless|ask|confirm|permission|approval|careful|only (?:if|when|after))\b` +
+		`|(?:^|[^\p{L}])(?:nunca|jamás|jamais|niemals|não|proibido|prohibido|interdit|verboten|nicht|никогда|нельзя)(?:[^\p{L}]|$)|不要|不得|禁止|绝不|請勿|请勿|别|ないで|いけない|ならない|決して|絶対に|하지 마|절대`)
 
 	privacyWords = regexp.MustCompile(`(?i)\b(?:privacy|private (?:data|information)|personal(?:ly)? (?:data|information|identif\w+)|pii|gdpr|hipaa|customer data|medical|patients?)\b|privaci|datenschutz|隐私|隱私|个人信息|個人情報|プライバシー|개인정보|персональн`)
 
@@ -41,3 +49,8 @@ var (
 		`|respond[ae]\p{L}*\s[^.\n]{0,30}\be[mn] (?:português|portugués|español|espanhol|inglês|inglés)|répond\p{L}*\s[^.\n]{0,30}en (?:français|anglais)|antworte\p{L}*\s[^.\n]{0,30}auf (?:deutsch|englisch)` +
 		`|用(?:中文|英文|日文|英语|英語|汉语|日语)[^。\n]{0,12}(?:回答|回复|回覆|交流|写|說|说)|(?:日本語|英語|中国語)で[^。\n]{0,12}(?:答|返|回答|話|書|説明)`)
 )
+
+// aboutSafety reports whether a sentence states a rule of safety, privacy or security.
+func aboutSafety(s string) bool {
+	return guardedWords.MatchString(s) || harmfulWords.MatchString(s) && forbids.MatchString(s)
+}
