@@ -1,6 +1,7 @@
 package toolrule
 
 import (
+	"encoding/json"
 	"path"
 	"strings"
 
@@ -68,7 +69,7 @@ func (t *Table) Access(name string, input []byte) Access {
 	if spec.kind == accessShell {
 		return shellAccess(command(input))
 	}
-	if !gjson.ValidBytes(input) {
+	if !json.Valid(input) {
 		if spec.kind == accessPatch || spec.kind == accessEdit {
 			return patchAccess(string(input))
 		}

@@ -1,6 +1,7 @@
 package toolrule
 
 import (
+	"encoding/json"
 	"slices"
 
 	"github.com/ullage/ullage/pkg/engine"
@@ -151,7 +152,7 @@ func (r Rule) input(c Call, style Style, budget int) string {
 	switch {
 	case c.TextInput:
 		return r.text(s, style, budget)
-	case !jsonValid(c.Input):
+	case !json.Valid(c.Input):
 		return unreadable(len(s))
 	}
 	return r.shrinkJSON(s, style, budget, false)

@@ -376,6 +376,7 @@ func TestOddOutputs(t *testing.T) {
 		"spaces":               strings.Repeat(" ", 300000),
 		"lone surrogates":      `{"a":"` + strings.Repeat(`\ud83d`, 5000) + `"}`,
 		"nesting":              strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
+		"endless nesting":      strings.Repeat("[", 5000000),
 		"escaped marks":        `["` + strings.Repeat(`\u005bullage: x] `, 1000) + `"]`,
 		"grep of one file":     strings.Repeat("12:x := 1\n", 5000),
 		"numbers":              "[" + strings.Repeat("0.25,", 9000) + "1]",
@@ -387,6 +388,7 @@ func TestOddOutputs(t *testing.T) {
 				checkForm(t, table, c, toolrule.Options{PrecompactTokens: 1000})
 				c.Texts, c.Input = nil, []byte(s)
 				checkForm(t, table, c, toolrule.Options{PrecompactTokens: 1000})
+				table.Access(tool, c.Input)
 				c.TextInput = true
 				checkForm(t, table, c, toolrule.Options{PrecompactTokens: 1000})
 			}

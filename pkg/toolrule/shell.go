@@ -8,8 +8,6 @@ import (
 	"github.com/tidwall/gjson"
 )
 
-func jsonValid(b []byte) bool { return json.Valid(b) }
-
 // shellStyle tells from the command how its output is to be read.
 func shellStyle(input []byte) (Style, Group, bool) {
 	switch verb(command(input)) {
@@ -31,7 +29,7 @@ var commandFields = [...]string{"command", "cmd", "script", "code", "action"}
 // command is the command line of a shell's arguments, "" if there is none. A list of words counts as one, less the
 // shell that runs it ("bash", "-lc", …).
 func command(input []byte) string {
-	if len(input) == 0 || !gjson.ValidBytes(input) {
+	if len(input) == 0 || !json.Valid(input) {
 		return strings.TrimSpace(string(input))
 	}
 	v := gjson.ParseBytes(input)
