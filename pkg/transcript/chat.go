@@ -23,7 +23,9 @@ func (chat) image(mediaType, base64 string) part {
 }
 
 // reasoning is the reasoning_content of providers that show it (wire.md C8).
-func (chat) reasoning(s string) part { return part{kind: partReasoning, raw: json.RawMessage(quote(s))} }
+func (chat) reasoning(s string) part {
+	return part{kind: partReasoning, raw: json.RawMessage(quote(s))}
+}
 
 // call carries its arguments as a string (wire.md C5).
 func (chat) call(id, name, args string) part {

@@ -480,4 +480,3 @@ func claudeAttachment(a gjson.Result) (event, bool) {
 	}
 	return user(d.text("<system-reminder>\n"+said+"\n</system-reminder>", false)), true
 }
-

@@ -1,7 +1,6 @@
 package transcript
 
 import (
-
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/wire"
 )
@@ -135,4 +134,3 @@ func groupRuns(events []event) {
 		events[i].step = stepName(n)
 	}
 }
-

@@ -264,4 +264,3 @@ func openHandsRecall(x gjson.Result) string {
 	each(x.Get("microagent_knowledge"), func(k gjson.Result) { add(text(k.Get("content"))) })
 	return strings.Join(said, "\n\n")
 }
-

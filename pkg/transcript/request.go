@@ -203,4 +203,3 @@ func speaks(f wire.Format, v gjson.Result) (made, opens, answers bool) {
 		return role == "assistant", role == "user", role == "tool" || role == "function"
 	}
 }
-

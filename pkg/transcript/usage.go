@@ -2,15 +2,17 @@ package transcript
 
 import (
 	"encoding/json"
+	"fmt"
 
 	"github.com/tidwall/gjson"
 
 	"github.com/ullage/ullage/pkg/engine"
 )
 
-// A prompt's size in tokens must lie between a twelfth of its bytes and two thirds of them, what a body does not
-// show (the system prompt and tools of most transcripts) set aside: no tokenizer and no language leaves that band.
-// Usage outside it measured another text: outputs were cut, or the history was rewritten in place.
+// A prompt's size in tokens must lie between a twelfth of its bytes and two thirds of them, with room for what a body
+// does not show (the system prompt and tools of most transcripts): no tokenizer and no language leaves that band.
+// Usage outside it measured another text. If the first call measured far more than the file holds, the file begins
+// in the middle of a conversation, and none of its usage belongs to it.
 const (
 	hiddenTokens  = 60000
 	bytesPerImage = 6000
@@ -18,7 +20,7 @@ const (
 
 // checkUsage leaves out usage that cannot belong to the text.
 func checkUsage(t *Task) {
-	size, done := len(t.Before), 0
+	size, done, first := len(t.Before), 0, true
 	for i := range t.Boundaries {
 		b := &t.Boundaries[i]
 		for ; done < b.Messages; done++ {
@@ -27,7 +29,20 @@ func checkUsage(t *Task) {
 		if b.Usage == nil {
 			continue
 		}
-		if p := b.Usage.Prompt; p <= 0 || p < size/12 || p > size*2/3+hiddenTokens {
+		p := b.Usage.Prompt
+		if hidden := p - size/4; first && hidden > hiddenTokens {
+			for j := range t.Boundaries {
+				if t.Boundaries[j].Usage != nil {
+					t.Boundaries[j].Usage = nil
+					t.Repairs.Usage++
+				}
+			}
+			t.Notes = append(t.Notes, fmt.Sprintf(
+				"the first measured call read %d tokens more than the file holds: usage is left out", hidden))
+			return
+		}
+		first = false
+		if p < size/12 || p > size*2/3+hiddenTokens {
 			b.Usage = nil
 			t.Repairs.Usage++
 		}
