@@ -172,11 +172,12 @@ func quote(text string) string {
 type attempt struct {
 	action *action
 	text   string
+	at     int // how many had failed before
 }
 
-// failures are the attempts of a span, oldest first, one for each target.
+// failures are the attempts of a span, the last for each target.
 type failures struct {
-	order []string
+	count int
 	by    map[string]attempt
 	// mended are targets on which a call succeeded, by target, with the call that did.
 	mended map[string]*action
@@ -184,21 +185,20 @@ type failures struct {
 
 func (f *failures) fail(a *action, text string) {
 	t := a.target()
-	if _, ok := f.by[t]; ok {
-		f.order = slices.DeleteFunc(f.order, func(s string) bool { return s == t })
-	}
-	f.by[t] = attempt{a, text}
-	f.order = append(f.order, t)
+	f.by[t] = attempt{a, text, f.count}
+	f.count++
 	delete(f.mended, t)
 }
 
 func (f *failures) succeed(a *action) {
 	t := a.target()
-	if _, ok := f.by[t]; ok {
-		delete(f.by, t)
-		f.order = slices.DeleteFunc(f.order, func(s string) bool { return s == t })
-	}
+	delete(f.by, t)
 	f.mended[t] = a
+}
+
+// inOrder are the attempts, oldest first.
+func (f *failures) inOrder() []attempt {
+	return slices.SortedFunc(maps.Values(f.by), func(a, b attempt) int { return a.at - b.at })
 }
 
 // attemptKey is the topic of attempts on one target: the same in every fold, so that a later outcome supersedes.
@@ -214,8 +214,7 @@ func attemptKey(a *action) string {
 // came right.
 func (f *failures) facts(prior []Fact) []Fact {
 	var facts []Fact
-	for _, t := range f.order {
-		at := f.by[t]
+	for _, at := range f.inOrder() {
 		s := fmt.Sprintf("%s failed at step %d", at.action.label(), at.action.step)
 		if e := quote(at.text); e != "" {
 			s += "; error:\n" + e

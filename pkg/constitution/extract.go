@@ -16,7 +16,7 @@ import (
 // that is damaged is salvaged, line by line: a fold always answers.
 func Extract(f engine.Fold, tools Tools) engine.Summary {
 	prior := priorOf(f)
-	s := readSpan(f, prior, tools)
+	s := readSpan(f, prior, tools, true)
 
 	next := Digest{Requests: s.requests, State: s.state(prior, f)}
 	next.Facts[Constraints] = ownKeys(prior.Facts[Constraints], s.rules)

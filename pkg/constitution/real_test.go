@@ -35,7 +35,8 @@ func histories(t *testing.T) []history {
 		if err != nil {
 			return nil // a format that is not claimed
 		}
-		for i := range f.Tasks {
+		// Some files hold hundreds of short tasks of one kind.
+		for i := range f.Tasks[:min(8, len(f.Tasks))] {
 			task := &f.Tasks[i]
 			req, err := wire.Decode(task.Format, task.Body(len(task.Messages)))
 			if err != nil {

@@ -12,8 +12,9 @@ import (
 
 // span is what a fold's messages hold, read once from front to back.
 type span struct {
-	tools Tools
-	step  int // of the last generation
+	tools  Tools
+	step   int  // of the last generation
+	judges bool // look for rules in what the user wrote
 
 	requests  []Request
 	rules     []Fact
@@ -39,11 +40,11 @@ type span struct {
 	commands    strings.Builder
 }
 
-// readSpan reads the messages of f, which continue prior.
-func readSpan(f engine.Fold, prior Digest, tools Tools) *span {
+// readSpan reads the messages of f, which continue prior. Without judges it only takes requests and counts.
+func readSpan(f engine.Fold, prior Digest, tools Tools, judges bool) *span {
 	after := prior.LastRequest()
 	s := &span{
-		tools: tools, step: f.FromStep - 1, answered: map[engine.CallID]bool{}, earlier: slices.Clone(prior.State.Written), ended: map[string]bool{},
+		tools: tools, judges: judges, step: f.FromStep - 1, answered: map[engine.CallID]bool{}, earlier: slices.Clone(prior.State.Written), ended: map[string]bool{},
 		failed: failures{by: map[string]attempt{}, mended: map[string]*action{}},
 	}
 	for i := range f.Messages {
@@ -198,9 +199,11 @@ func (s *span) user(m *engine.Message, after int) {
 				continues = true // further texts of this message open no turn of their own
 			}
 			s.requests = append(s.requests, NewRequest(after+len(s.requests)+1, t))
-			rules, choices := rules(t)
-			s.rules = append(s.rules, rules...)
-			s.choices = append(s.choices, choices...)
+			if s.judges {
+				constraints, decisions := rules(t)
+				s.rules = append(s.rules, constraints...)
+				s.choices = append(s.choices, decisions...)
+			}
 		}
 	}
 }

@@ -10,7 +10,7 @@ import (
 // calls were made. It judges nothing, needs no rules, and always answers; P0 and P1 survive even this.
 func StaticCheckpoint(f engine.Fold) engine.Summary {
 	prior := priorOf(f)
-	s := readSpan(f, prior, noTools{})
+	s := readSpan(f, prior, noTools{}, false)
 	next := Digest{Requests: s.requests, State: prior.State}
 	c := &next.State
 	if n := len(s.requests); n > 0 {
