@@ -19,9 +19,20 @@ import (
 // listeningServer is a NATS server as an operator would run it, on a port of its own choice.
 func listeningServer(t *testing.T, always bool) *server.Server {
 	t.Helper()
+	return startServer(t, t.TempDir(), server.RANDOM_PORT, always)
+}
+
+// restartServer starts a server over another one's files, at its port.
+func restartServer(t *testing.T, dir string, port int) {
+	t.Helper()
+	startServer(t, dir, port, true)
+}
+
+func startServer(t *testing.T, dir string, port int, always bool) *server.Server {
+	t.Helper()
 	s, err := server.NewServer(&server.Options{
-		ServerName: "alone", Host: "127.0.0.1", Port: server.RANDOM_PORT, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
-		NoSigs: true, NoLog: true, JetStream: true, StoreDir: t.TempDir(), SyncAlways: always,
+		ServerName: "alone", Host: "127.0.0.1", Port: port, HTTPHost: "127.0.0.1", HTTPPort: server.RANDOM_PORT,
+		NoSigs: true, NoLog: true, JetStream: true, StoreDir: dir, SyncAlways: always,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -145,4 +156,35 @@ func TestObjects(t *testing.T) {
 			}
 		}}
 	})
+}
+
+// waitForService waits until n fold workers listen.
+func waitForService(t *testing.T, s *server.Server, n int) {
+	t.Helper()
+	nc, err := nats.Connect(s.ClientURL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer nc.Close()
+	inbox := nc.NewInbox()
+	answers, err := nc.SubscribeSync(inbox)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 100 {
+		if err := nc.PublishRequest("$SRV.PING.summarizer", inbox, nil); err != nil {
+			t.Fatal(err)
+		}
+		got := 0
+		for got < n {
+			if _, err := answers.NextMsg(50 * time.Millisecond); err != nil {
+				break
+			}
+			got++
+		}
+		if got == n {
+			return
+		}
+	}
+	t.Fatalf("%d fold workers did not come", n)
 }

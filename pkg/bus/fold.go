@@ -20,16 +20,17 @@ const (
 	foldSubject   = "svc.sum.fold"
 	cancelSubject = "svc.sum.cancel"
 
-	foldKeyHeader   = "Fold-Key"
-	foldIDHeader    = "Fold-Id"
-	foldLeftHeader  = "Fold-Remaining-Ms"
-	foldHedgeHeader = "Fold-Hedge"
+	foldKeyHeader  = "Fold-Key"
+	foldIDHeader   = "Fold-Id"
+	foldLeftHeader = "Fold-Remaining-Ms"
 
 	codeBusy   = "503"
+	codeAtIt   = "409" // to a hedge: this worker is the one that is slow
 	codeFailed = "500"
 	codeBad    = "400"
 
-	foldTries = 3 // workers to ask, when those asked are busy
+	foldTries  = 3  // workers to ask, when those asked are busy
+	hedgeTries = 12 // times to ask for another worker than the one that is at it: chance picks, of two each the other
 )
 
 // FoldRequest asks for one fold. Key names the work (coverage, prior digest): workers do equal work once.
@@ -85,14 +86,14 @@ func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptio
 	id := rand.Text()
 	answers := make(chan foldAnswer, 2) // one for each asking, so that none waits for us
 	asked := 0
-	ask := func(hedge bool) {
+	ask := func() {
 		asked++
 		go func() {
-			reply, err := b.askFold(ctx, request, id, hedge)
+			reply, err := b.askFold(ctx, request, id)
 			answers <- foldAnswer{reply, err}
 		}()
 	}
-	ask(false)
+	ask()
 	var slow <-chan time.Time
 	if options.Hedge > 0 {
 		timer := time.NewTimer(options.Hedge)
@@ -105,7 +106,7 @@ func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptio
 		case <-slow:
 			slow = nil
 			b.count.foldsHedged.Add(1)
-			ask(true)
+			ask()
 			continue
 		case answer := <-answers:
 			done++
@@ -131,15 +132,13 @@ func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptio
 }
 
 // askFold asks until one worker answers anything but busy.
-func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string, hedge bool) ([]byte, error) {
+func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string) ([]byte, error) {
+	busy := 0
 	for try := 1; ; try++ {
 		m := nats.NewMsg(foldSubject)
 		m.Data = request.Payload
 		m.Header.Set(foldKeyHeader, request.Key)
 		m.Header.Set(foldIDHeader, id)
-		if hedge {
-			m.Header.Set(foldHedgeHeader, "1")
-		}
 		deadline, _ := ctx.Deadline()
 		m.Header.Set(foldLeftHeader, strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10))
 		answer, err := b.bulk.RequestMsgWithContext(ctx, m)
@@ -153,9 +152,12 @@ func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string, hedge
 		switch {
 		case code == "":
 			return answer.Data, nil
-		case code != codeBusy:
+		case code == codeBusy:
+			busy++
+		case code != codeAtIt:
 			return nil, &FoldError{Code: code, Reason: answer.Header.Get(micro.ErrorHeader)}
-		case try == foldTries:
+		}
+		if busy == foldTries || try == hedgeTries {
 			b.count.foldsBusy.Add(1)
 			return nil, ErrBusy
 		}

@@ -107,23 +107,23 @@ func (s *foldServer) accept(request micro.Request) {
 		request.Error(codeBad, "a fold request needs a key, an id and the time left in milliseconds", nil)
 		return
 	}
-	if refusal := s.admit(request, key, id, time.Duration(ms)*time.Millisecond); refusal != "" {
+	if code, refusal := s.admit(request, key, id, time.Duration(ms)*time.Millisecond); refusal != "" {
 		s.bus.count.foldsRefused.Add(1)
-		request.Error(codeBusy, refusal, nil)
+		request.Error(code, refusal, nil)
 	}
 }
 
-func (s *foldServer) admit(request micro.Request, key, id string, left time.Duration) (refusal string) {
+func (s *foldServer) admit(request micro.Request, key, id string, left time.Duration) (code, refusal string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	f := s.byKey[key]
 	switch {
 	case s.closed:
-		return "shutting down"
+		return codeBusy, "shutting down"
 	case s.byID[id] != nil:
-		return "at it already" // a hedge wants another worker
+		return codeAtIt, "at it already"
 	case f == nil && s.slots == 0:
-		return "busy"
+		return codeBusy, "busy"
 	case f != nil:
 		s.bus.count.foldsShared.Add(1)
 	default:
@@ -135,7 +135,7 @@ func (s *foldServer) admit(request micro.Request, key, id string, left time.Dura
 	}
 	f.waiters[id] = waiter{request, time.AfterFunc(left, func() { s.leave(id) })}
 	s.byID[id] = f
-	return ""
+	return "", ""
 }
 
 func (s *foldServer) run(ctx context.Context, f *fold) {

@@ -245,13 +245,11 @@ func TestUnheardOfEntriesAreDeadLetters(t *testing.T) {
 	dir := t.TempDir()
 	b := bustest.OpenDir(t, dir, func(c *bus.Config) { c.AckWait, c.MaxDeliver = 100*time.Millisecond, 2 })
 	pos := mustEvent(t, b, acme, "kills its minter")
-	hang := make(chan struct{})
-	defer close(hang)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() {
 		// A deadline at once ends the heartbeats: to the server this minter has died.
-		done <- b.Mint(ctx, bus.MintConfig{Slots: 4, Deadline: time.Nanosecond}, func(context.Context, bus.Msg) error {
+		done <- b.Mint(ctx, bus.MintConfig{Slots: 16, Deadline: time.Nanosecond}, func(context.Context, bus.Msg) error {
 			time.Sleep(2 * time.Second)
 			return nil
 		})

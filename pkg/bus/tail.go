@@ -63,9 +63,10 @@ func (b *Bus) Tail(ctx context.Context, from Pos, batch func(Batch) error) error
 }
 
 type tail struct {
-	bus   *Bus
-	at    Pos // everything up to here was handed over
-	batch func(Batch) error
+	bus       *Bus
+	at        Pos    // everything up to here was handed over
+	delivered uint64 // by this consumer, as it counts
+	batch     func(Batch) error
 }
 
 // finalError ends the tail; others make it start again.
@@ -92,6 +93,7 @@ func (t *tail) follow(ctx context.Context) error {
 		return err
 	}
 	name := consumer.CachedInfo().Name
+	t.delivered = 0
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
@@ -105,9 +107,8 @@ func (t *tail) follow(ctx context.Context) error {
 		return err
 	}
 	defer entries.Stop()
-	delivered := uint64(0)
 	for {
-		if err := t.one(ctx, entries, &delivered); errors.Is(err, errQuiet) {
+		if err := t.one(ctx, entries); errors.Is(err, errQuiet) {
 			if err := t.stillFollows(ctx, stream, consumer); err != nil {
 				return err
 			}
@@ -120,12 +121,12 @@ func (t *tail) follow(ctx context.Context) error {
 var errQuiet = errors.New("nothing came")
 
 // one gathers a batch of what is there and hands it over.
-func (t *tail) one(ctx context.Context, entries jetstream.MessagesContext, delivered *uint64) error {
+func (t *tail) one(ctx context.Context, entries jetstream.MessagesContext) error {
 	var msgs []Msg
 	size := 0
 	wait := t.bus.cfg.TailWatch
 	for len(msgs) < batchEntries && size < batchBytes {
-		raw, pending, err := t.receive(ctx, entries, wait, delivered)
+		raw, pending, err := t.receive(ctx, entries, wait)
 		if err != nil {
 			if len(msgs) == 0 {
 				return err
@@ -146,7 +147,7 @@ func (t *tail) one(ctx context.Context, entries jetstream.MessagesContext, deliv
 	return t.hand(ctx, msgs)
 }
 
-func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext, wait time.Duration, delivered *uint64) (Msg, uint64, error) {
+func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext, wait time.Duration) (Msg, uint64, error) {
 	ctx, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
 	raw, err := entries.Next(jetstream.NextContext(ctx))
@@ -160,8 +161,8 @@ func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext, w
 	if err != nil {
 		return Msg{}, 0, err
 	}
-	if *delivered++; meta.Sequence.Consumer != *delivered {
-		return Msg{}, 0, fmt.Errorf("delivery %d came where %d was due", meta.Sequence.Consumer, *delivered)
+	if t.delivered++; meta.Sequence.Consumer != t.delivered {
+		return Msg{}, 0, fmt.Errorf("delivery %d came where %d was due", meta.Sequence.Consumer, t.delivered)
 	}
 	m := message(raw.Subject(), raw.Headers(), raw.Data(), Pos{Stream: t.at.Stream, Seq: meta.Sequence.Stream, Epoch: t.at.Epoch}, meta.Timestamp)
 	return m, meta.NumPending, nil
@@ -205,7 +206,7 @@ func (t *tail) check(info *jetstream.StreamInfo) error {
 func (t *tail) skipPurged(ctx context.Context, stream jetstream.Stream, consumer jetstream.Consumer) error {
 	last := stream.CachedInfo().State.LastSeq // read before the consumer's figures, so none of them is younger
 	info := consumer.CachedInfo()
-	if info.NumPending == 0 && info.Delivered.Stream <= t.at.Seq && last > t.at.Seq {
+	if info.NumPending == 0 && info.Delivered.Consumer == t.delivered && last > t.at.Seq {
 		upTo := t.at
 		upTo.Seq = last
 		return t.apply(ctx, Batch{UpTo: upTo})
@@ -226,7 +227,7 @@ func (t *tail) stillFollows(ctx context.Context, stream jetstream.Stream, consum
 	if err != nil {
 		return err
 	}
-	if state.State.LastSeq > t.at.Seq && (info.NumPending > 0 || info.Delivered.Stream > t.at.Seq) {
+	if state.State.LastSeq > t.at.Seq && (info.NumPending > 0 || info.Delivered.Consumer > t.delivered) {
 		return fmt.Errorf("the stream stands at %d and nothing came behind %d for %s", state.State.LastSeq, t.at.Seq, t.bus.cfg.TailWatch)
 	}
 	return t.skipPurged(ctx, stream, consumer)
