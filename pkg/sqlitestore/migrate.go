@@ -16,7 +16,7 @@ const applicationID = 0x554C4731
 
 // migrate brings a file to the newest version that this program knows: the n-th file of migrations makes version n.
 // Each runs in a transaction of its own, so that a crash leaves the version before or the version after.
-func migrate(ctx context.Context, conn *sql.Conn, path string) error {
+func migrate(ctx context.Context, conn *sql.Conn) error {
 	files, err := fs.Glob(migrations, "migrations/*.sql") // sorted by name
 	if err != nil {
 		return err

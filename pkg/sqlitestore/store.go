@@ -55,8 +55,10 @@ func open(path string, before func(statement string)) (_ *Store, err error) {
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
+	w := &writer{s: s, before: before, stmts: map[string]*sql.Stmt{}, known: map[record.Key]*known{}}
 	defer func() {
 		if err != nil {
+			w.close()
 			s.release()
 		}
 	}()
@@ -69,17 +71,15 @@ func open(path string, before func(statement string)) (_ *Store, err error) {
 	}
 	s.wdb.SetMaxOpenConns(1)
 	ctx := context.Background()
-	conn, err := s.wdb.Conn(ctx)
-	if err != nil {
+	if w.conn, err = s.wdb.Conn(ctx); err != nil {
 		return nil, fmt.Errorf("open database: %w", explain(path, err))
 	}
-	if err := prepareFile(ctx, conn, path, unclean); err != nil {
+	if err := prepareFile(ctx, w.conn, unclean); err != nil {
 		return nil, fmt.Errorf("open database %s: %w", path, explain(path, err))
 	}
 	text := queries(queriesSQL)
-	w := &writer{s: s, conn: conn, before: before, stmts: map[string]*sql.Stmt{}, known: map[record.Key]*known{}}
 	for name, q := range text {
-		if w.stmts[name], err = conn.PrepareContext(ctx, q); err != nil {
+		if w.stmts[name], err = w.conn.PrepareContext(ctx, q); err != nil {
 			return nil, fmt.Errorf("open database: statement %s: %w", name, explain(path, err))
 		}
 	}
@@ -114,7 +114,7 @@ func dsn(path, options string) string {
 
 // prepareFile checks that the file is ours and whole, brings the schema up to date, and only then changes settings
 // that are kept in the file.
-func prepareFile(ctx context.Context, conn *sql.Conn, path string, unclean bool) error {
+func prepareFile(ctx context.Context, conn *sql.Conn, unclean bool) error {
 	if unclean {
 		var verdict string
 		if err := conn.QueryRowContext(ctx, "PRAGMA quick_check(1)").Scan(&verdict); err != nil {
@@ -124,7 +124,7 @@ func prepareFile(ctx context.Context, conn *sql.Conn, path string, unclean bool)
 			return fmt.Errorf("it is damaged (%s): %w; delete the file with its -wal and -shm: it is built anew from the log", verdict, store.ErrDamaged)
 		}
 	}
-	if err := migrate(ctx, conn, path); err != nil {
+	if err := migrate(ctx, conn); err != nil {
 		return err
 	}
 	for _, pragma := range []string{

@@ -69,7 +69,7 @@ const maxKnown = 10000
 
 func (w *writer) run() {
 	defer close(w.s.ended)
-	defer w.conn.Close()
+	defer w.close()
 	idle := time.NewTimer(idleAfter)
 	defer idle.Stop()
 	dirty := false
@@ -89,6 +89,19 @@ func (w *writer) run() {
 				idle.Reset(idleAfter)
 			}
 		}
+	}
+}
+
+// close gives up the connection. Statements prepared on one connection are not closed with it, and one that is left
+// would keep the file open.
+func (w *writer) close() {
+	for _, stmt := range w.stmts {
+		if stmt != nil {
+			stmt.Close()
+		}
+	}
+	if w.conn != nil {
+		w.conn.Close()
 	}
 }
 
