@@ -11,6 +11,8 @@
 //     arrays end early with one more element of the same shape that says how many are gone. Arguments likewise.
 //   - Every line, byte or item left out is counted in a note that begins with [engine.FormMark]; kept and gone add
 //     up to what there was. One note, the first, holds [engine.PointerMark]. A dropped shell has no pointer.
+//   - Lines kept out of a middle carry their number: the one that the tool printed, if it printed one, else their place
+//     in the text, which is what view_tool_call counts in. The range that a note gives is always of places in the text.
 //   - What the call itself contains of these two marks is written with a round parenthesis, so that a form cannot be
 //     taken for another one, and no pointer appears where none was meant.
 //   - Terminal escapes are left out of what is cut, and runs of other control characters become U+FFFD. Neither is

@@ -365,10 +365,10 @@ func TestOddOutputs(t *testing.T) {
 	table := toolrule.Builtin()
 	for name, s := range map[string]string{
 		"one gigantic line":    strings.Repeat("lorem ipsum dolor ", 100000),
-		"minified JSON":        `{"a":[` + strings.Repeat(`{"k":"v","n":1},`, 20000) + `{}]}`,
+		"minified JSON":        `{"a":[` + strings.Repeat(`{"k":"v","n":1},`, 4000) + `{}]}`,
 		"base64":               strings.Repeat("iVBORw0KGgoAAAANSUhEUgAA", 20000),
 		"NULs":                 strings.Repeat("\x00", 100000),
-		"blank lines":          strings.Repeat("\n", 200000),
+		"blank lines":          strings.Repeat("\n", 40000),
 		"CRLF":                 strings.Repeat("row\r\n", 20000),
 		"bare CR":              strings.Repeat("10%\r", 20000),
 		"emoji flags":          strings.Repeat("🇩🇪", 20000),
@@ -376,7 +376,7 @@ func TestOddOutputs(t *testing.T) {
 		"spaces":               strings.Repeat(" ", 300000),
 		"lone surrogates":      `{"a":"` + strings.Repeat(`\ud83d`, 5000) + `"}`,
 		"nesting":              strings.Repeat("[", 9000) + strings.Repeat("]", 9000),
-		"endless nesting":      strings.Repeat("[", 5000000),
+		"endless nesting":      strings.Repeat("[", 2000000),
 		"escaped marks":        `["` + strings.Repeat(`\u005bullage: x] `, 1000) + `"]`,
 		"grep of one file":     strings.Repeat("12:x := 1\n", 5000),
 		"numbers":              "[" + strings.Repeat("0.25,", 9000) + "1]",

@@ -148,7 +148,7 @@ func (l *layer) add(n ast.Node, defaults knobs, base []Rule) error {
 	if err != nil {
 		return err
 	}
-	r := Rule{Version: 1, Head: 30, Tail: 15, Gist: 40, Top: 30, Items: 20, LineBytes: 400, Bytes: 4000}
+	r := Rule{Version: 1, Head: 30, Tail: 15, Gist: 40, Top: 30, Items: 20, LineBytes: 400, Bytes: 3600}
 	for k, v := range defaults {
 		r.set(k, v)
 	}

@@ -52,6 +52,10 @@ func TestRealRequests(t *testing.T) {
 					texts = f.Texts
 				}
 				after += size(input, texts)
+				again, ok, _ := table.Mint(toolrule.Call{Name: c.Name, Input: []byte(input), TextInput: c.TextInput, Texts: texts}, toolrule.Options{})
+				if ok && again.Rung != engine.Dropped && table.Rule(c.Name).Bytes <= 4*engine.DefaultPrecompact {
+					t.Errorf("%s %.80s: its form of %d bytes is minted again", c.Name, c.Input, size(input, texts))
+				}
 			}
 			if large == 0 {
 				t.Fatal("no large call was found in the body")

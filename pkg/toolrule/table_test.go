@@ -211,3 +211,18 @@ func TestAccess(t *testing.T) {
 		}
 	}
 }
+
+// Whatever a document holds, it is a table or a syntax error.
+func FuzzParse(f *testing.F) {
+	f.Add("rules:\n- {rule: a, tools: [x], kind: head_tail, head: 3}\n")
+	f.Add("defaults: {top: 4}\nrules:\n  - rule: a\n    extends: grep\n    tools: ['x*', y]\n    access: read\n    path: p\n")
+	f.Fuzz(func(t *testing.T, doc string) {
+		table, err := toolrule.Parse([]byte(doc))
+		if _, ok := errors.AsType[*toolrule.SyntaxError](err); err != nil && !ok {
+			t.Fatalf("%T: %v", err, err)
+		}
+		if err == nil {
+			table.Rule("x")
+		}
+	})
+}
