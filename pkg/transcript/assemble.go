@@ -223,7 +223,7 @@ func merge(d dialect, in []*round, after []event, rep *Repairs) (out []*round, r
 	for _, r := range in {
 		r.before = append(carried, r.before...)
 		carried = nil
-		if len(d.model(visible(d, r.parts))) == 0 {
+		if !says(d, r.parts) {
 			rep.AbortedSteps++
 			carried = r.before
 			continue
@@ -245,20 +245,18 @@ func merge(d dialect, in []*round, after []event, rep *Repairs) (out []*round, r
 	return out, append(carried, after...)
 }
 
-// visible is parts, or none where the format has no place for a generation of reasoning alone (wire.md C4).
-func visible(d dialect, parts []part) []part {
-	if len(parts) == 0 {
-		return nil
+// says is false for a generation that holds nothing, or reasoning alone where the format has no place for that
+// (wire.md C4, R4).
+func says(d dialect, parts []part) bool {
+	if d.format() == wire.Anthropic {
+		return len(parts) > 0
 	}
-	if d.format() == wire.Chat {
-		for _, p := range parts {
-			if p.kind != partReasoning {
-				return parts
-			}
+	for _, p := range parts {
+		if p.kind != partReasoning {
+			return true
 		}
-		return nil
 	}
-	return parts
+	return false
 }
 
 // leading takes the instructions in front of the history out of it, for formats that keep them elsewhere.

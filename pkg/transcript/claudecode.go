@@ -73,8 +73,16 @@ func readClaudeCode(f *File, l *lines) {
 	for _, group := range s.sideGroups() {
 		tasks = append(tasks, s.sideTask(group, main, used))
 	}
+	said := map[string]bool{}
+	for i := range s.onPath {
+		said[s.recs[i].v.Get("message.content").Raw] = true
+	}
 	for i := range s.recs {
-		if r := &s.recs[i]; conversational(r) && !s.onPath[i] && !used[r.step] && !s.took[i] {
+		switch r := &s.recs[i]; {
+		case !conversational(r) || s.onPath[i] || used[r.step] || s.took[i]:
+		case said[r.v.Get("message.content").Raw]:
+			f.Repairs.Duplicates++
+		default:
 			f.Repairs.OffPath++
 		}
 	}

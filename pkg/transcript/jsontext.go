@@ -83,7 +83,7 @@ func setField(obj json.RawMessage, name, raw string) json.RawMessage {
 func cleanText(data []byte) ([]byte, bool) {
 	changed := false
 	if !utf8.Valid(data) {
-		data, changed = bytes.ToValidUTF8(data, []byte("\uFFFD")), true
+		data, changed = bytes.Map(func(r rune) rune { return r }, data), true // one U+FFFD a byte, as decoders do
 	}
 	if !bytes.Contains(data, []byte(`\ud`)) && !bytes.Contains(data, []byte(`\uD`)) {
 		return data, changed

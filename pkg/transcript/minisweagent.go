@@ -14,7 +14,7 @@ var miniBlock = regexp.MustCompile("(?s)```(?:mswea_bash_command|bash)[ \t]*\r?\
 func isMini(v gjson.Result) bool {
 	found := false
 	each(v, func(m gjson.Result) {
-		found = found || m.Get("role").String() == "assistant" && miniBlock.MatchString(text(m.Get("content")))
+		found = found || m.Get("role").String() == "assistant" && miniBlock.MatchString(miniText(m))
 	})
 	return found
 }
@@ -30,11 +30,13 @@ func readMiniObject(f *File, v gjson.Result) {
 }
 
 // readMini reads mini-SWE-agent's messages: one bash block an answer, its output in the next user message, or native
-// calls (v2).
+// calls (v2). An answer without a block was answered by the environment too, so it becomes an empty command.
 func readMini(f *File, messages gjson.Result, model string) {
 	f.Source = "mini-swe-agent"
 	t := Task{ID: fileID(f.Path), Format: wire.Chat}
 	var events []event
+	native := false
+	each(messages, func(m gjson.Result) { native = native || m.Get("tool_calls.0").Exists() })
 	n, waiting := 0, ""
 	each(messages, func(m gjson.Result) {
 		switch role := m.Get("role").String(); {
@@ -43,10 +45,14 @@ func readMini(f *File, messages gjson.Result, model string) {
 			waiting = ""
 			evs := chatEvents(m, &t.Repairs)
 			evs[0].usage = chatUsage(m.Get("extra.response.usage"))
-			if c := miniBlock.FindStringSubmatch(text(m.Get("content"))); c != nil && !m.Get("tool_calls.0").Exists() {
+			if !native {
+				command := ""
+				if c := miniBlock.FindStringSubmatch(miniText(m)); c != nil {
+					command = c[1]
+				}
 				t.TextActions = true
 				waiting = actionID(n, 1)
-				evs[0].parts = append(evs[0].parts, chat{}.call(waiting, "bash", commandArgs(c[1])))
+				evs[0].parts = append(evs[0].parts, chat{}.call(waiting, "bash", commandArgs(command)))
 			}
 			events = append(events, evs...)
 		case role == "user" && waiting != "":
@@ -59,4 +65,11 @@ func readMini(f *File, messages gjson.Result, model string) {
 	})
 	assemble(&t, events, envelope{model: model})
 	f.Tasks = append(f.Tasks, t)
+}
+
+func miniText(m gjson.Result) string {
+	if c := m.Get("content"); !c.IsArray() {
+		return text(c)
+	}
+	return m.Get("content.0.text").String()
 }

@@ -9,45 +9,45 @@ import (
 )
 
 // readSWEAgent reads a SWE-agent trajectory. The history gives the messages, with the full observations; the
-// trajectory gives what came back for the last action, which no prompt held. Text actions become calls.
+// trajectory gives what came back for the last action, which no prompt held. Text actions become calls; an answer
+// without an action was answered by the environment too, so it becomes an empty command.
 func readSWEAgent(f *File, v gjson.Result) {
 	f.Source = "swe-agent"
 	t := Task{ID: fileID(f.Path), Format: wire.Chat}
 	env := envelope{model: sweModel(v)}
+	native := false
+	each(v.Get("history"), func(m gjson.Result) { native = native || m.Get("tool_calls.0").Exists() })
 	var events []event
-	steps := v.Get("trajectory").Array()
-	n, waiting, last := 0, "", ""
+	n, waiting, action := 0, "", ""
 	each(v.Get("history"), func(m gjson.Result) {
-		if m.Get("role").String() == "assistant" {
+		switch role := m.Get("role").String(); {
+		case role == "assistant":
 			n++
 			evs := chatEvents(m, &t.Repairs)
-			waiting, last = "", ""
-			if action := text(m.Get("action")); !m.Get("tool_calls").IsArray() && !blank(action) {
+			waiting, action = m.Get("tool_calls.0.id").String(), text(m.Get("action"))
+			if !native {
 				t.TextActions = true
 				waiting = actionID(n, 1)
 				evs[0].parts = append(evs[0].parts, chat{}.call(waiting, actionTool(action), commandArgs(action)))
-				last = waiting
-			} else if calls := m.Get("tool_calls").Array(); len(calls) == 1 {
-				last = calls[0].Get("id").String()
 			}
 			events = append(events, evs...)
-			return
-		}
-		if waiting != "" && m.Get("role").String() == "user" {
+		case role == "user" && waiting != "" && !native:
 			parts := chatParts(m.Get("content"), &t.Repairs)
 			events = append(events, event{kind: evResult, call: waiting, raw: chat{}.result(part{id: waiting}, parts, false)})
-			waiting, last = "", ""
-			return
+			waiting = ""
+		default:
+			if role == "tool" {
+				waiting = ""
+			}
+			events = append(events, chatEvents(m, &t.Repairs)...)
 		}
-		if m.Get("role").String() == "tool" {
-			last = ""
-		}
-		events = append(events, chatEvents(m, &t.Repairs)...)
 	})
-	if len(steps) > 0 && last != "" && n == len(steps) {
-		if s := text(steps[len(steps)-1].Get("observation")); !blank(s) {
-			c := part{id: last}
-			events = append(events, event{kind: evResult, call: last, raw: chat{}.result(c, []part{chat{}.text(s, false)}, false)})
+	steps := v.Get("trajectory").Array()
+	if len(steps) > 0 && waiting != "" {
+		last := steps[len(steps)-1]
+		if s := text(last.Get("observation")); !blank(s) && text(last.Get("action")) == action {
+			c := part{id: waiting}
+			events = append(events, event{kind: evResult, call: waiting, raw: chat{}.result(c, []part{chat{}.text(s, false)}, false)})
 		}
 	}
 	if len(events) == 0 {

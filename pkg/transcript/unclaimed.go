@@ -3,6 +3,7 @@ package transcript
 import (
 	"errors"
 	"fmt"
+	"strings"
 )
 
 // ErrUnclaimed is matched by every [UnclaimedError].
@@ -15,10 +16,14 @@ type UnclaimedError struct {
 }
 
 func (e *UnclaimedError) Error() string {
-	if e.Seems == notTranscript {
+	if e.Seems == notTranscript || e.Seems == "" {
 		return fmt.Sprintf("read %s: not a transcript in any format that is read here", e.Path)
 	}
-	return fmt.Sprintf("read %s: seems to be a %s, a format that is not read here", e.Path, e.Seems)
+	article := "a"
+	if strings.ContainsRune("aeiouAEIOU", rune(e.Seems[0])) {
+		article = "an"
+	}
+	return fmt.Sprintf("read %s: seems to be %s %s, a format that is not read here", e.Path, article, e.Seems)
 }
 
 // Is matches [ErrUnclaimed].
