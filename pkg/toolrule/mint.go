@@ -24,7 +24,7 @@ func (t *Table) Mint(c Call, o Options) (form engine.Form, ok bool, err error) {
 		return engine.Form{}, false, nil
 	}
 	switch {
-	case c.Disposable || r.Kind == Drop:
+	case c.Disposable && !r.Ships || r.Kind == Drop: // a deliverable is never dropped
 		form, ok = purge(c, r)
 		return form, ok, nil
 	case r.Kind == None:

@@ -325,6 +325,13 @@ func TestDroppedShell(t *testing.T) {
 	}
 }
 
+func TestDeliverableIsNeverDropped(t *testing.T) {
+	c := toolrule.Call{Name: "complete", Disposable: true, Texts: []string{strings.Repeat("report.md\n", 1000)}}
+	if f, ok, _ := toolrule.Builtin().Mint(c, toolrule.Options{}); ok {
+		t.Errorf("reduced to %v", f.Rung)
+	}
+}
+
 func TestModelRule(t *testing.T) {
 	table, err := toolrule.Parse([]byte("rules:\n- {rule: report, tools: [report], kind: llm}\n"))
 	if err != nil {
