@@ -1,0 +1,93 @@
+package summarizer
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/record"
+	"github.com/ullage/ullage/pkg/wire"
+)
+
+// version is the version of the encoding of jobs and answers. A reader refuses a later one; it skips fields that it
+// does not know.
+const version = 1
+
+// Job is the request for a fold as it travels (bus.md §1.10). It names the span by digest; the bytes are a blob of
+// the task's tenant: a JSON array of the wire messages as the client sent them.
+type Job struct {
+	Version  int             `json:"v"`
+	Key      record.Key      `json:"key"`
+	Format   wire.Format     `json:"format"`
+	Coverage engine.Coverage `json:"coverage"` // of the prior's messages and the span's
+	Prior    *engine.Summary `json:"prior,omitempty"`
+	Span     record.Ref      `json:"span"`
+	FromStep int             `json:"from_step"` // first and last step of the span
+	ToStep   int             `json:"to_step"`
+	Steps    int             `json:"steps"` // all steps covered, the prior's included
+	Tier     engine.Tier     `json:"tier,omitempty"`
+	Cap      int             `json:"cap"`
+	WEff     int             `json:"w_eff"`
+	// RemainingMS is the time left when the job was sent. Clocks of two machines are not compared.
+	RemainingMS int `json:"remaining_ms,omitempty"`
+	// FromRaw asks for a drift reset: the span begins with the task, there is no prior, and the answer's source is
+	// [engine.FromRaw] if a model wrote it.
+	FromRaw bool `json:"from_raw,omitempty"`
+}
+
+// Check reports what makes a job impossible to answer.
+func (j Job) Check() error {
+	fault := func(format string, a ...any) error {
+		return fmt.Errorf("fold of task %s/%s: %s", j.Key.Tenant, j.Key.Task, fmt.Sprintf(format, a...))
+	}
+	switch {
+	case j.Version > version:
+		return fault("job of version %d; this worker reads up to %d, upgrade it", j.Version, version)
+	case j.Key.Task == "":
+		return fault("no task named")
+	case j.Coverage.IsZero():
+		return fault("no coverage named; there is nothing to summarise")
+	case j.Span.Hash.IsZero() || j.Span.Len <= len("[]"):
+		return fault("the span is empty; there is nothing to summarise")
+	case j.FromStep < 0 || j.ToStep < j.FromStep:
+		return fault("the span runs from step %d to step %d", j.FromStep, j.ToStep)
+	case j.Cap < 1 || j.WEff < 1:
+		return fault("cap %d and w_eff %d must be positive", j.Cap, j.WEff)
+	case j.FromRaw && j.Prior != nil:
+		return fault("a fold from raw has no prior")
+	case j.Prior != nil && j.Prior.Coverage.IsZero():
+		return fault("the prior names no coverage")
+	}
+	switch j.Format {
+	case wire.Anthropic, wire.Chat, wire.Responses:
+		return nil
+	}
+	return fault("format %q is not known; it must be %s, %s or %s", j.Format, wire.Anthropic, wire.Chat, wire.Responses)
+}
+
+// Encode writes the job. The version is this one's.
+func (j Job) Encode() ([]byte, error) {
+	j.Version = version
+	if err := j.Check(); err != nil {
+		return nil, err
+	}
+	return json.Marshal(j)
+}
+
+// DecodeJob reads what Encode wrote, and checks it.
+func DecodeJob(b []byte) (Job, error) {
+	var j Job
+	if err := json.Unmarshal(b, &j); err != nil {
+		return Job{}, fmt.Errorf("read fold job: %w", err)
+	}
+	return j, j.Check()
+}
+
+// Same is a key that is equal for jobs that ask for the same summary, so that they can share one answer.
+func (j Job) Same() string {
+	prior := engine.Digest{}
+	if j.Prior != nil {
+		prior = engine.Sum([]byte(j.Prior.Text))
+	}
+	return fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%d\x00%d\x00%t", j.Key.Tenant, j.Key.Task, j.Coverage, prior, j.Cap, j.WEff, j.FromRaw)
+}
