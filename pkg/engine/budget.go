@@ -84,6 +84,8 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 	switch {
 	case b.OutputReserved >= b.Window:
 		return b, fmt.Errorf("budget: output_reserved %d leaves nothing of the window of %d; lower it or raise the window", b.OutputReserved, b.Window)
+	case b.JointLimit && b.MaxOutput >= b.Window:
+		return b, fmt.Errorf("budget: max_output %d leaves nothing of the window of %d, which this model counts input and output against; lower it or raise the window", b.MaxOutput, b.Window)
 	case b.TriggerPermille > 1000:
 		return b, fmt.Errorf("budget: trigger ratio %.3f is over 1; the trigger would lie above the window", float64(b.TriggerPermille)/1000)
 	case b.StopPermille >= b.TriggerPermille:

@@ -14,11 +14,9 @@ type weight struct{ bytes, images int }
 func (d *decision) viewWeight() weight {
 	s := d.s
 	w := weight{bytes: s.bytes + d.in.Outside - s.foldBytes + s.head.Text*4, images: s.images}
-	for i := range s.parts {
+	for _, p := range s.inline {
+		i := int(p)
 		media := s.inlineMedia(i)
-		if media == nil {
-			continue
-		}
 		f := s.forms[i]
 		if c, ok := d.forms[i]; ok {
 			f = c.form
@@ -59,9 +57,10 @@ func (d *decision) byteGate() bool {
 	s := d.s
 	acted := false
 	sweep := func(from, to int, tier Tier, until int) {
-		for i := range s.parts {
-			p := &s.parts[i]
-			if p.Step < from || p.Step >= to || !s.visible(i) {
+		for _, p := range s.inline {
+			i := int(p)
+			// What came before the first generation belongs to the first step.
+			if step := max(1, s.parts[i].Step); step < from || step >= to || !s.visible(i) {
 				continue
 			}
 			if !d.over(d.viewWeight(), until) {
@@ -74,7 +73,7 @@ func (d *decision) byteGate() bool {
 	}
 	n, near := len(s.steps), s.nearFrom(d.b.ProtectSteps)
 	before := d.size()
-	sweep(0, near, TierShrink, byteAimPercent)
+	sweep(1, near, TierShrink, byteAimPercent)
 	if acted {
 		d.rise(TierShrink, before)
 	}

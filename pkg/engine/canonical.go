@@ -9,7 +9,7 @@ import (
 )
 
 // canonicalDepth bounds the nesting that is canonicalised; what is nested deeper is hashed as it stands.
-const canonicalDepth = 1000
+const canonicalDepth = 200
 
 // CanonicalInput gives the canonical form of a JSON value for check values and opaque identities (wire.md §3): no
 // white space, keys sorted by UTF-16 code units, strings decoded and encoded again in one way, numbers as they
@@ -149,6 +149,7 @@ func (c *canonical) object() bool {
 			if !c.take(',') {
 				return false
 			}
+			c.out = append(c.out, ',')
 		}
 		c.space()
 		m := member{from: len(c.out)}
@@ -165,13 +166,18 @@ func (c *canonical) object() bool {
 	}
 	all := c.out
 	byKey := func(a, b member) int { return compareTokens(all[a.from:a.key], all[b.from:b.key]) }
-	if !slices.IsSortedFunc(ms, byKey) {
+	inOrder := slices.IsSortedFunc(ms, byKey)
+	if !inOrder {
 		slices.SortStableFunc(ms, byKey)
 	}
 	for i := 1; i < len(ms); i++ {
 		if byKey(ms[i-1], ms[i]) == 0 {
 			return false
 		}
+	}
+	if inOrder {
+		c.out = append(c.out, '}')
+		return true
 	}
 	sorted := make([]byte, 0, len(c.out)-start+len(ms)+1)
 	for i, m := range ms {

@@ -3,6 +3,7 @@ package engine
 import (
 	"crypto/sha256"
 	"encoding/binary"
+	"slices"
 )
 
 // ResultDigest is the canonical digest of a tool result's content: its text segments in order, and its media by
@@ -53,8 +54,18 @@ func (s *Stream) check(p *Part) Check {
 	return CheckOf(c.Name, c.Input.String(), c.TextInput, r.Texts, r.Media)
 }
 
-// Address is the address of a part of this stream.
+// Address is the address of a part of this stream. Where a tool's id, an image or an opening text occurs again, the
+// second and later uses are told apart by their number, so that a form never falls on a twin (wire.md §3, trap 10).
 func (s *Stream) Address(i int) Address {
+	p := &s.parts[i]
+	if p.Kind == KindMedia || p.Kind == KindText && p.Step == 0 {
+		return s.solo.address(s, i)
+	}
+	return s.content(i)
+}
+
+// content is a part's address by what it is.
+func (s *Stream) content(i int) Address {
 	p := &s.parts[i]
 	b := s.block(p.Msg, p.Block)
 	sum := func(kind string, parts ...[]byte) Address {
@@ -71,7 +82,10 @@ func (s *Stream) Address(i int) Address {
 		return Address(kind + ":" + d.String())
 	}
 	switch p.Kind {
-	case KindCall, KindResult:
+	case KindCall:
+		at, _ := slices.BinarySearch(s.byID[b.ID], int32(i))
+		return ToolAddress(b.ID).use(at)
+	case KindResult:
 		return ToolAddress(b.ID)
 	case KindText, KindHead:
 		return sum("text", []byte{byte(p.Role)}, []byte(identityText(b.text())))
@@ -107,7 +121,7 @@ func (s *State) pick(i int, forms []Form) *Form {
 	bestExact := false
 	for k := range forms {
 		ok, exact := forms[k].Check.Matches(s.checkOf(i))
-		if !ok {
+		if !ok || !s.fits(i, &forms[k]) {
 			continue
 		}
 		if best == nil || exact && !bestExact || exact == bestExact && forms[k].Rung > best.Rung {
@@ -115,4 +129,10 @@ func (s *State) pick(i int, forms []Form) *Form {
 		}
 	}
 	return best
+}
+
+// fits reports whether a form has a text for each segment of the part's result, so that it can be carried out.
+func (s *State) fits(i int, f *Form) bool {
+	r := s.result(&s.parts[i])
+	return r != nil && (f.Texts == nil || len(f.Texts) == len(r.Texts))
 }

@@ -1,6 +1,9 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"slices"
+)
 
 // clamp shortens results that were never sent, before the ladder and without a minter: what was never sent costs
 // no cache when it is shrunk. It acts only if the unclamped prediction exceeds trigger′ (DESIGN §3.2).
@@ -9,21 +12,20 @@ func (d *decision) clamp() {
 	if d.size() <= d.trigger() || len(s.steps) == 0 {
 		return
 	}
-	last := &s.steps[len(s.steps)-1]
-	sent := last.First
+	sent := s.steps[len(s.steps)-1].Gen
 	if d.a.Sent <= s.Len() && s.Coverage(d.a.Sent) == d.a.SentChain {
 		sent = max(sent, d.a.Sent)
 	}
 	var fresh []int
 	var total Size
-	for _, p := range last.parts {
-		part := &s.parts[p]
-		if part.Kind == KindCall && part.RMsg >= sent && s.rung(int(p)) < Clamped {
-			fresh = append(fresh, int(p))
-			r := s.result(part)
-			total = total.add(Size{Text: baseTokens(r.Bytes)})
+	for i := len(s.parts) - 1; i >= 0 && s.mayAnswer(i, sent); i-- {
+		part := &s.parts[i]
+		if part.Kind == KindCall && part.RMsg >= sent && s.visible(i) && s.rung(i) < Clamped {
+			fresh = append(fresh, i)
+			total = total.add(Size{Text: baseTokens(s.result(part).Bytes)})
 		}
 	}
+	slices.Reverse(fresh)
 	allowance := max(d.b.WEff()/4, d.stop()-d.irreducible)
 	sum := total.at(d.scale)
 	if len(fresh) == 0 || sum <= allowance {

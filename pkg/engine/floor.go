@@ -9,26 +9,28 @@ func (d *decision) spanSize(k int) Size {
 	s := d.s
 	to := s.steps[k-1].First
 	from := s.prologueEnd()
+	var sum Size
 	if s.fold != nil {
 		from = s.foldTo
+	} else {
+		sum = s.headsSize() // a head that came back gives way to the new one
 	}
+	for i := s.firstPart(from); i < len(s.parts) && s.parts[i].Msg < to; i++ {
+		if !s.kept(s.parts[i].Msg) {
+			sum = sum.add(d.now(i))
+		}
+	}
+	return sum
+}
+
+// headsSize is the size of heads of ours that came back before the first generation.
+func (s *Stream) headsSize() Size {
 	var sum Size
-	for j := range s.steps[:k-1] {
-		if s.steps[j].End <= from {
-			continue
-		}
-		for _, p := range s.steps[j].parts {
-			part := &s.parts[p]
-			if part.Msg < from || part.Msg >= to || s.msgs[part.Msg].Role == Instruction {
-				continue
-			}
-			if part.Msg >= s.openFrom && part.Msg < s.openTo && part.Msg >= s.prologueEnd() {
-				continue
-			}
-			sum = sum.add(d.now(int(p)))
+	for i := 0; i < len(s.parts) && s.parts[i].Msg < s.prologueEnd(); i++ {
+		if s.parts[i].Kind == KindHead {
+			sum = sum.add(s.parts[i].Size)
 		}
 	}
-	// An opener shown behind the old head and no longer inside would be counted by neither; it stays the same.
 	return sum
 }
 
@@ -46,7 +48,7 @@ func (d *decision) tailStep() int {
 	if tail == 0 {
 		tail = max(d.aim()-d.irreducible, d.b.WEff()/10)
 	}
-	acc := s.sizePending()
+	acc, _ := s.sizePending()
 	k := len(s.steps) + 1
 	for k > 1 {
 		k--
@@ -102,7 +104,7 @@ func (d *decision) doFold(k int, tier Tier, fold FoldFunc) bool {
 		return false
 	}
 	// What this boundary chose inside the span is absorbed: its saving was in the span's size already.
-	d.fold, d.foldK = &sum, k
+	d.fold, d.foldK, d.foldSaves = &sum, k, gain
 	d.saved = d.saved.add(gain)
 	return true
 }

@@ -27,14 +27,19 @@ func (d *decision) measureFloors() {
 	if s.fold != nil {
 		d.headFloor = max(d.headFloor, baseTokens(s.fold.Undemotable)*sc/1000)
 	}
-	fixed, asked := d.overhead(), Size{}
+	fixed, asked, told := d.overhead(), Size{}, Size{}
 	pe := s.prologueEnd()
 	for i := range s.parts {
 		p := &s.parts[i]
 		if p.Msg >= pe {
 			break
 		}
-		fixed = fixed.add(s.now(i))
+		if s.visible(i) {
+			fixed = fixed.add(s.now(i))
+		}
+		if s.msgs[p.Msg].Role == Instruction {
+			told = told.add(s.now(i))
+		}
 		if p.Kind == KindText && p.Role == User {
 			asked = asked.add(s.now(i))
 		}
@@ -42,10 +47,11 @@ func (d *decision) measureFloors() {
 	// What ④ may take of a long prologue.
 	spare := max(0, asked.at(sc)-d.b.WEff()/4)
 	n := len(s.steps)
-	pend := s.sizePending()
+	pend, pendTold := s.sizePending()
 	if n == 0 {
 		d.irreducible = fixed.at(sc) - spare
 		d.near = fixed.at(sc)
+		d.measureTight()
 		return
 	}
 	visible := s.viewSize().sub(fixed).add(d.overhead()) // all that is shown behind the prologue, the head included
@@ -54,6 +60,9 @@ func (d *decision) measureFloors() {
 		var o Size
 		if s.openFrom >= pe && s.openTo > s.openFrom && s.openFrom < from {
 			for m := s.openFrom; m < s.openTo; m++ {
+				if !s.isOpener(m) {
+					continue
+				}
 				for i := range s.msgs[m].Blocks {
 					b := &s.msgs[m].Blocks[i]
 					o = o.add(Size{Text: baseTokens(b.Bytes), Media: b.mediaTokens()})
@@ -62,24 +71,30 @@ func (d *decision) measureFloors() {
 		}
 		return o
 	}
-	// What a fold up to a step would leave of what it folds: the head, or the span itself where that is smaller.
-	left := func(from int, kept Size) int {
-		span := visible.sub(kept).sub(opener(from)).at(sc)
-		return max(0, min(d.headFloor, span))
+	// What a fold up to a step would leave of what it folds: the head, or the span itself where that is smaller, and
+	// the instruction messages of the span.
+	left := func(from int, kept, instructed Size) int {
+		told := s.instructed.sub(told).sub(instructed)
+		span := visible.sub(kept).sub(opener(from)).sub(told).at(sc)
+		return max(0, min(d.headFloor, span)) + told.at(sc)
 	}
 	last := &s.steps[n-1]
-	var model, results Size
+	var model, results, instructed Size
 	nres := 0
 	for _, p := range last.parts {
 		part := &s.parts[p]
+		if part.Role == Instruction {
+			instructed = instructed.add(part.Size)
+		}
 		if part.Kind == KindCall && !part.open() {
 			r := s.result(part)
 			out := Size{Text: baseTokens(r.Bytes), Media: r.mediaTokens()}
 			if f := s.forms[int(p)]; f != nil {
 				out = out.sub(s.saves(int(p), f))
 			}
-			results = results.add(out)
-			model = model.add(s.now(int(p)).sub(out))
+			// A clamp takes text; images stay.
+			results = results.add(Size{Text: out.Text})
+			model = model.add(s.now(int(p)).sub(Size{Text: out.Text}))
 			nres++
 			continue
 		}
@@ -90,18 +105,26 @@ func (d *decision) measureFloors() {
 		least = min(results.at(sc), nres*d.clampMin(nres, d.b.WEff()/4))
 	}
 	open := model.add(results).add(pend)
-	d.irreducible = fixed.at(sc) - spare + opener(last.First).at(sc) + left(last.First, open) + model.at(sc) + pend.at(sc) + least
+	d.irreducible = fixed.at(sc) - spare + opener(last.First).at(sc) + left(last.First, open, instructed.add(pendTold)) + model.at(sc) + pend.at(sc) + least
 
 	k := s.nearFrom(d.b.ProtectSteps)
 	from := s.steps[k-1].First
 	if k == 1 {
 		from = pe
 	}
+	// The last N steps count raw, even where ③ or ④ have reduced or folded them, so that a window does not turn from
+	// tight to loose and back with every pass.
 	var window, windowNow Size
+	instructed = pendTold
 	for j := k - 1; j < n; j++ {
 		for _, p := range s.steps[j].parts {
 			now := s.now(int(p))
-			windowNow = windowNow.add(now)
+			if s.visible(int(p)) {
+				windowNow = windowNow.add(now)
+			}
+			if s.parts[p].Role == Instruction {
+				instructed = instructed.add(now)
+			}
 			if s.rung(int(p)) == Clamped {
 				window = window.add(now) // clamped at birth: its raw was never sent
 			} else {
@@ -109,17 +132,20 @@ func (d *decision) measureFloors() {
 			}
 		}
 	}
-	d.near = fixed.at(sc) + opener(from).at(sc) + left(from, windowNow.add(pend)) + window.at(sc) + pend.at(sc)
+	d.near = fixed.at(sc) + opener(from).at(sc) + left(from, windowNow.add(pend), instructed) + window.at(sc) + pend.at(sc)
 
+	d.measureTight()
+}
+
+func (d *decision) measureTight() {
 	trigger, stop := d.b.Trigger(), d.b.Stop()
 	d.tight = !d.b.TightSpecified && d.near > trigger-(trigger-stop)/2
 }
 
-// sizePending is the size of the messages that wait for their generation.
-func (s *State) sizePending() Size {
-	var sum Size
+// sizePending is the size of the messages that wait for their generation, and what of it instructions take.
+func (s *State) sizePending() (sum, told Size) {
 	if s.pending < 0 || len(s.steps) == 0 {
-		return sum
+		return sum, told
 	}
 	for m := s.pending; m < s.Len(); m++ {
 		for i := range s.msgs[m].Blocks {
@@ -127,22 +153,28 @@ func (s *State) sizePending() Size {
 			if b.Kind == KindResult {
 				continue
 			}
-			sum = sum.add(Size{Text: baseTokens(b.Bytes), Media: b.mediaTokens()})
+			size := Size{Text: baseTokens(b.Bytes), Media: b.mediaTokens()}
+			sum = sum.add(size)
+			if s.msgs[m].Role == Instruction {
+				told = told.add(size)
+			}
 		}
 	}
-	return sum
+	return sum, told
 }
 
-// trigger and stop are trigger′ and stop′: raised where protecting the last N steps leaves no runway.
+// trigger and stop are trigger′ and stop′: raised where protecting the last N steps leaves no runway, and never over
+// what the provider accepts.
 func (d *decision) trigger() int {
+	t := d.b.Trigger()
 	if d.tight {
-		return d.b.WEff() * 9 / 10
+		t = max(t, d.b.WEff()*9/10)
 	}
-	return d.b.Trigger()
+	return min(t, d.limitHard())
 }
 
 func (d *decision) stop() int {
-	return d.trigger() - (d.b.Trigger() - d.b.Stop())
+	return max(0, d.trigger()-(d.b.Trigger()-d.b.Stop()))
 }
 
 // limit is what a pass must end at or under, in a tight window with room to run on.

@@ -19,15 +19,16 @@ func (d *decision) holds(g *Gate, saving int) bool {
 }
 
 // settleGate counts the pass. It is ineffective if its full plan saves too little or would leave the view over
-// trigger′; two in a row close the gate for the turn, and only an effective pass resets. Where nothing can bring the
+// trigger′, as planned or as it came out (a summary that was no smaller than its span is not used); two in a row close
+// the gate for the turn, and only an effective pass resets. Where nothing can bring the
 // view to where a pass should leave it, the deepest runs once and the gate closes at once.
 func (d *decision) settleGate(g *Gate, saving, deepest int) {
-	effective := saving >= d.b.Trigger()*d.b.MinSavingPermille/1000 && deepest <= d.trigger()
+	effective := saving >= d.b.Trigger()*d.b.MinSavingPermille/1000 && deepest <= d.trigger() && d.size() <= d.trigger()
 	switch {
 	case d.irreducible > d.trigger():
 		g.Ineffective++
 		g.Closed, g.Saving, g.Irreducible = true, saving, d.irreducible
-	case d.tight && deepest > d.limit():
+	case d.tight && max(deepest, d.size()) > d.limit():
 		g.Ineffective++
 		g.Closed, g.Saving, g.Irreducible = true, max(0, d.size()-deepest), 0
 	case effective:

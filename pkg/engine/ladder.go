@@ -63,19 +63,14 @@ func (d *decision) fork() *decision {
 	return &c
 }
 
-// plan is a climb as it would be done: the sheet with its shrinks, and where it would fold.
+// plan is a climb as it would be done: ①'s shrinks on a sheet, where it folds, and whether the near window is
+// breached whatever the summary weighs.
 type plan struct {
 	*decision
 	foldK    int // 0: it does not fold
 	foldTier Tier
-	steps    []Rise // what each tier was planned to do
+	breach   bool
 	misses   int
-}
-
-func (p *plan) note(t Tier, before int) {
-	if after := p.size(); after != before {
-		p.steps = append(p.steps, Rise{t, before, after})
-	}
 }
 
 // climb plans the ladder whole, asks the gate, and does what was planned.
@@ -93,7 +88,7 @@ func (d *decision) climb(fold FoldFunc, acted bool) {
 	}
 	p := d.choosePlan(super)
 	d.r.Misses = p.misses
-	d.carryOut(p, fold)
+	d.carryOut(p, super, fold)
 
 	if d.size() < before {
 		d.r.Outcome = Reduced
@@ -106,13 +101,15 @@ func (d *decision) climb(fold FoldFunc, acted bool) {
 // deepest is what the full plan, every tier allowed, would leave.
 func (d *decision) deepest(super map[int]bool) int {
 	f := d.fork()
-	n := len(d.s.steps)
-	if k := f.lastFoldable(); k > 0 {
+	k := f.lastFoldable()
+	if k > 0 {
 		f.gained += max(0, f.foldGain(k))
-	} else {
-		f.sweep(f.shrinkable(1, n, super, nil), TierBreakShrink, 0)
 	}
+	f.sweep(f.shrinkable(k, len(d.s.steps), super, nil), TierBreakShrink, 0)
 	f.openRound(0)
+	if f.size() > f.trigger() {
+		f.clampPrologue()
+	}
 	return f.size()
 }
 
@@ -148,102 +145,99 @@ func (d *decision) roomLimit() int {
 // other closely, every one of them rewrites the prefix for a step or two of room; the rule makes the second one
 // deep (docs/adr/0004).
 func (d *decision) runway() int {
-	if d.b.RunwaySteps <= 0 || d.a.LastPass == 0 || len(d.s.steps)+1-d.a.LastPass > d.b.RunwaySteps {
-		return 0
+	since := len(d.s.steps) + 1 - d.a.LastPass
+	if d.b.RunwaySteps <= 0 || d.a.LastPass == 0 || since < 0 || since > d.b.RunwaySteps {
+		return 0 // since < 0: the history was cut back
 	}
 	return d.b.RunwaySteps * d.a.MeanStep
 }
 
-// aim is what ①'s sweep and ②'s boundary aim at: stop′, or lower where a runway is asked.
-func (d *decision) aim() int { return min(d.stop(), d.trigger()-d.runway()) }
+// aim is what ①'s sweep and ②'s boundary aim at: stop′, or lower where room is asked.
+func (d *decision) aim() int { return min(d.stop(), d.roomLimit()) }
 
 // choosePlan climbs on paper: a tier is enough once the view is at or under trigger′ with the room asked, and the
 // pass's one fold is ④'s where ①, ② and ③ together would not do (DESIGN §3.3, plan).
 func (d *decision) choosePlan(super map[int]bool) *plan {
 	s := d.s
-	n := len(s.steps)
 	near := s.nearFrom(d.b.ProtectSteps)
-	trigger := d.limit()
+	limit := d.limit()
 
 	p := &plan{decision: d.fork()}
-	start := p.size()
 	p.sweep(oldFirst(p.shrinkable(1, near, super, &p.misses)), TierShrink, d.aim())
-	p.note(TierShrink, start)
 	if p.size() <= d.roomLimit() {
 		return p
 	}
-
-	one := p.size()
-	k := p.tailStep()
-	if p.canFold(k) && p.worthFolding(k) {
-		two := &plan{decision: p.fork(), foldK: k, foldTier: TierFloor, steps: p.steps, misses: p.misses}
-		two.gained += two.foldGain(k)
-		if two.size() <= trigger {
-			return two
-		}
-		p = two
-	} else if one <= trigger {
+	most := p.fork()
+	if k := p.tailStep(); p.canFold(k) && p.worthFolding(k) {
+		p.foldK, p.foldTier = k, TierFloor
+		most.gained += p.foldGain(k)
+	}
+	if most.size() <= limit {
 		return p
 	}
-
-	three := &plan{decision: p.fork(), foldK: p.foldK, foldTier: p.foldTier, steps: p.steps, misses: p.misses}
-	most := three.fork()
-	most.sweep(most.shrinkable(near, n, super, nil), TierBreakShrink, 0)
-	most.openRound(0)
-	k4 := d.lastFoldable()
-	if most.size() <= trigger || k4 == 0 || k4 <= three.foldK {
-		before := three.size()
-		three.sweep(three.shrinkable(near, n, super, nil), TierBreakShrink, d.stop())
-		if three.size() > trigger {
-			three.openRound(trigger)
-		}
-		three.note(TierBreakShrink, before)
-		return three
+	p.breach = true
+	most.breakShrink(near, super)
+	if k := d.lastFoldable(); most.size() > limit && k > p.foldK {
+		return &plan{decision: d.fork(), foldK: k, foldTier: TierBreakFloor, breach: true, misses: p.misses}
 	}
+	return p
+}
 
-	four := &plan{decision: d.fork(), foldK: k4, foldTier: TierBreakFloor, misses: p.misses}
-	return four
+// breakShrink is ③: closed steps of the near window toward stop′ (or the room asked, where that is lower), and only if that is not enough the open round's
+// results, as far as trigger′ asks.
+func (d *decision) breakShrink(from int, super map[int]bool) {
+	d.sweep(d.shrinkable(from, len(d.s.steps), super, nil), TierBreakShrink, min(d.stop(), d.limit()))
+	if d.size() > d.trigger() {
+		d.openRound(d.trigger())
+	}
 }
 
 // carryOut does what was planned. The fold is asked for once, and what it really weighs decides whether ③ must
 // still help.
-func (d *decision) carryOut(p *plan, fold FoldFunc) {
+func (d *decision) carryOut(p *plan, super map[int]bool, fold FoldFunc) {
+	before, had := d.size(), d.byTier()
 	d.forms, d.order, d.saved = p.forms, p.order, p.saved
-	super := d.s.superseded(d.in.Access)
-	for _, st := range p.steps {
-		d.r.Ladder = append(d.r.Ladder, st)
-		d.r.Tier = max(d.r.Tier, st.Tier)
+	if p.foldK > 0 {
+		d.doFold(p.foldK, p.foldTier, fold)
 	}
-	if p.foldK == 0 {
-		if d.size() > d.trigger() && d.lastFoldable() == 0 {
-			before := d.size()
-			if d.clampPrologue() {
-				d.rise(TierBreakFloor, before)
-			}
+	last := p.foldTier == TierBreakFloor || d.lastFoldable() == 0
+	if last && d.size() > d.trigger() {
+		d.clampPrologue()
+	}
+	if d.size() > d.trigger() || p.breach && d.size() > d.limit() {
+		from := d.s.nearFrom(d.b.ProtectSteps)
+		if p.foldTier == TierBreakFloor {
+			from = d.foldK // of ④'s steps, those that an open call kept from being folded; all where nothing was
 		}
-		return
+		d.breakShrink(from, super)
 	}
-	before := d.size()
-	if d.doFold(p.foldK, p.foldTier, fold) {
-		d.rise(p.foldTier, before)
-	}
-	if d.size() <= d.trigger() {
-		return
-	}
-	if p.foldTier == TierBreakFloor {
-		before = d.size()
-		if d.clampPrologue() {
-			d.rise(TierBreakFloor, before)
+	d.account(before, had, p.foldTier)
+}
+
+// byTier is what the forms that were chosen so far save, by the tier that chose them.
+func (d *decision) byTier() (t [TierBreakFloor + 1]Size) {
+	for _, i := range d.order {
+		if c := d.forms[i]; d.s.visible(i) {
+			t[c.tier] = t[c.tier].add(d.s.now(i).sub(d.s.shape(i, c.form)))
 		}
 	}
-	before = d.size()
-	if p.foldTier == TierFloor || d.fold == nil {
-		d.sweep(d.shrinkable(d.s.nearFrom(d.b.ProtectSteps), len(d.s.steps), super, nil), TierBreakShrink, d.stop())
-	}
-	if d.size() > d.trigger() {
-		d.openRound(d.trigger())
-	}
-	if d.size() < before {
-		d.rise(TierBreakShrink, before)
+	return t
+}
+
+// account reports the climb tier by tier, lowest first.
+func (d *decision) account(before int, had [TierBreakFloor + 1]Size, foldTier Tier) {
+	now := d.byTier()
+	for t := TierShrink; t <= TierBreakFloor; t++ {
+		did := now[t].sub(had[t])
+		if d.fold != nil && t == foldTier {
+			did = did.add(d.foldSaves)
+		}
+		if did == (Size{}) {
+			continue
+		}
+		after := max(0, before-did.at(d.scale))
+		d.r.Ladder = append(d.r.Ladder, Rise{Tier: t, Before: before, After: after})
+		d.r.Tier = max(d.r.Tier, t)
+		before = after
 	}
 }

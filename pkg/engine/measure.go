@@ -13,6 +13,10 @@ func (d *decision) measure() {
 		d.base = s.viewSize().add(d.overhead()).at(d.scale)
 		d.incr = d.base
 	}
+	if d.in.Rejected {
+		// The provider has measured it: whatever was predicted, it is over the limit.
+		d.base = max(d.base, d.limitHard()+1+d.saved.at(d.scale))
+	}
 	d.measureFloors()
 	d.r = Report{
 		Turn: max(1, s.turn), Step: len(s.steps) + 1, Boundary: d.in.Boundary.String(),
@@ -59,7 +63,7 @@ func (s *State) sizeBehind(n int) Size {
 	for i := len(s.parts) - 1; i >= 0; i-- {
 		p := &s.parts[i]
 		if p.Msg < n && p.RMsg < n {
-			if p.Step > 0 && s.steps[p.Step-1].Raise <= n {
+			if !s.mayAnswer(i, n) {
 				break
 			}
 			continue

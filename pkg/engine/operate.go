@@ -59,7 +59,7 @@ func (s *State) Decide(in Input, fold FoldFunc) Output {
 func (s *State) Fires(in Input) bool {
 	d := s.begin(in)
 	d.measure()
-	return d.size() > d.trigger() || d.bytesFire() || d.invalidGate()
+	return in.Rejected || d.size() > d.trigger() || d.bytesFire() || d.invalidGate()
 }
 
 // decision is the work sheet of one boundary: the state as it stands, and what would be changed on it.
@@ -80,6 +80,8 @@ type decision struct {
 	order []int // parts in the order they were chosen
 	fold  *Summary
 	foldK int // steps before this one are folded by this boundary; 0: none
+
+	foldSaves Size
 
 	floors
 	r Report
@@ -104,8 +106,12 @@ func (s *State) begin(in Input) *decision {
 	}
 	d.a.Reserved = d.b.OutputReserved
 	d.scale = d.a.Scale
-	if d.a.Gate.Turn != s.turn {
-		d.a.Gate = Gate{Turn: s.turn}
+	if g := &d.a.Gate; g.Turn != s.turn {
+		// A gate is closed for its turn. Only one that nothing can open but less that is irreducible goes on.
+		if g.Irreducible == 0 {
+			*g = Gate{}
+		}
+		g.Turn = s.turn
 	}
 	return d
 }
@@ -121,6 +127,14 @@ func (d *decision) now(i int) Size {
 		return d.s.shape(i, c.form)
 	}
 	return d.s.now(i)
+}
+
+// form is a part's form with this boundary's changes, nil if it is raw.
+func (d *decision) form(i int) *Form {
+	if c, ok := d.forms[i]; ok {
+		return c.form
+	}
+	return d.s.forms[i]
 }
 
 func (d *decision) rung(i int) Rung {
@@ -155,24 +169,6 @@ func (d *decision) choose(i int, f *Form, tier Tier) {
 	d.forms[i] = chosen{f, tier}
 }
 
-// drop takes a choice back.
-func (d *decision) drop(i int) {
-	c, ok := d.forms[i]
-	if !ok {
-		return
-	}
-	if d.s.visible(i) {
-		d.saved = d.saved.sub(d.s.now(i).sub(d.s.shape(i, c.form)))
-	}
-	delete(d.forms, i)
-	for k, j := range d.order {
-		if j == i {
-			d.order = append(d.order[:k], d.order[k+1:]...)
-			break
-		}
-	}
-}
-
 // end gathers entries, anchor and report.
 func (d *decision) end() Output {
 	s := d.s
@@ -188,7 +184,11 @@ func (d *decision) end() Output {
 			tool = s.call(p).Name
 		}
 		out.Applied = append(out.Applied, AppliedForm{Address: addr, Form: *c.form, Tier: c.tier, parts: []int{i}})
-		d.r.Moves = append(d.r.Moves, Move{Address: addr, Tool: tool, Step: s.parts[i].Step, Tier: c.tier, Rung: c.form.Rung.String(),
+		rung := c.form.Rung
+		if c.form.Media != "" && rung == s.rung(i) {
+			rung = Stripped // only its media went
+		}
+		d.r.Moves = append(d.r.Moves, Move{Address: addr, Tool: tool, Step: s.parts[i].Step, Tier: c.tier, Rung: rung.String(),
 			From: s.now(i).at(d.scale), To: s.shape(i, c.form).at(d.scale)})
 	}
 	changed := out.Changed()
@@ -214,17 +214,9 @@ func (d *decision) end() Output {
 	if d.r.Tier > 0 {
 		a.LastPass = len(s.steps) + 1
 	}
-	total := s.total.add(d.overhead()).at(d.scale)
-	if a.LastRaw > 0 && total > a.LastRaw && s.Len() > a.Sent && a.SentChain == s.Coverage(a.Sent) {
-		grown := min(total-a.LastRaw, d.b.WEff()/4)
-		if a.MeanStep == 0 {
-			a.MeanStep = grown
-		} else {
-			a.MeanStep += (grown - a.MeanStep) / 4
-		}
-	}
-	if in := d.in.Boundary; in == Step {
-		a.LastRaw = total
+	if d.in.Boundary == Step {
+		d.meanStep()
+		a.LastRaw = s.total.add(d.overhead()).at(d.scale)
 		a.Sent, a.SentChain = s.Len(), s.Coverage(s.Len())
 		v := d.viewTotal()
 		a.PendingTotal = v.Text + v.Media
@@ -234,6 +226,31 @@ func (d *decision) end() Output {
 	out.Anchor = *a
 	out.Report = d.r
 	return out
+}
+
+// meanStep moves the mean by what the prompt has grown since the last step, as it was sent: a result clamped at birth
+// counts as clamped.
+func (d *decision) meanStep() {
+	s, a := d.s, &d.a
+	if a.LastRaw == 0 || s.Len() <= a.Sent || a.SentChain != s.Coverage(a.Sent) {
+		return
+	}
+	grown := s.sizeBehind(a.Sent)
+	for _, i := range d.order {
+		if c := d.forms[i]; c.tier == TierNone && c.form.Rung == Clamped {
+			grown = grown.sub(s.now(i).sub(s.shape(i, c.form)))
+		}
+	}
+	steps := 0
+	for k := len(s.steps); k > 0 && s.steps[k-1].Gen >= a.Sent; k-- {
+		steps++
+	}
+	mean := min(grown.at(d.scale)/max(1, steps), d.b.WEff()/4)
+	if a.MeanStep == 0 {
+		a.MeanStep = mean
+	} else {
+		a.MeanStep += (mean - a.MeanStep) / 4
+	}
 }
 
 // viewTotal is the estimate of the view that goes out, overhead included, before scaling.
@@ -253,5 +270,5 @@ func (d *decision) limitHard() int {
 // stays reports whether a part is still shown when the steps before foldK are folded.
 func (d *decision) stays(i int) bool {
 	p := &d.s.parts[i]
-	return p.Msg >= d.s.steps[d.foldK-1].First || p.Msg < d.s.prologueEnd()
+	return p.Msg >= d.s.steps[d.foldK-1].First || p.Msg < d.s.prologueEnd() || d.s.kept(p.Msg)
 }

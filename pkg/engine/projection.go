@@ -8,8 +8,8 @@ func (s *State) Projection() Projection {
 	if s.fold != nil {
 		p.Fold = &FoldEdit{From: s.prologueEnd(), To: s.foldTo, Head: HeadText(s.fold), Instructions: append([]int(nil), s.keep...)}
 		if s.openerInside() {
-			for m := s.openFrom; m < s.openTo; m++ {
-				if s.msgs[m].Role == User {
+			for m := s.openFrom; m < min(s.openTo, s.foldTo); m++ {
+				if s.isOpener(m) {
 					p.Fold.Opener = append(p.Fold.Opener, m)
 				}
 			}

@@ -30,7 +30,7 @@ func (d *decision) shrinkable(from, to int, super map[int]bool, misses *int) []g
 			}
 			c, ok := d.candidateFor(i, super)
 			if !ok {
-				if misses != nil && d.rung(i) < Minted && part.Size.at(d.scale) >= d.b.Precompact && len(d.in.Minted[s.call(part).ID]) == 0 {
+				if misses != nil && d.rung(i) < Minted && part.Size.at(d.scale) >= d.b.Precompact && s.pick(i, d.in.Minted[s.call(part).ID]) == nil {
 					*misses++
 				}
 				continue
@@ -76,6 +76,9 @@ func (d *decision) supersededForm(i int) *Form {
 	s := d.s
 	r := s.result(&s.parts[i])
 	f := &Form{Rung: Superseded, Check: s.checkOf(i), Texts: make([]string, max(1, len(r.Texts)))}
+	if old := d.form(i); old != nil {
+		f.Input = old.Input // forms only escalate: arguments that were reduced stay so
+	}
 	if len(r.Texts) == 0 {
 		f.Texts = nil
 		return f

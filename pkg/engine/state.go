@@ -1,6 +1,11 @@
 package engine
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+)
 
 // State is a task's stream with its snapshot restored onto it: what a process may keep between calls as a cache.
 // It grows by [State.Extend] and takes a decision's entries by [State.Commit]; both give the same state as starting
@@ -24,25 +29,49 @@ type State struct {
 	head     Size // size of the head
 	saved    Size // what the forms of visible parts save
 	restored int
+	solos    bool // forms are applied to parts that are no tool parts
 }
 
-// NewState makes the state of a task from its messages and its snapshot. It keeps both.
+// NewState makes the state of a task from its messages and its snapshot. It keeps the messages and changes neither.
 func NewState(msgs []Message, snap Snapshot) *State {
+	snap.Applied, snap.Folds = maps.Clone(snap.Applied), slices.Clip(snap.Folds)
 	s := &State{snap: snap, forms: make(map[int]*Form), checks: make(map[int]Check), access: make(map[int]FileAccess)}
+	for addr := range snap.Applied {
+		s.applies(addr)
+	}
 	s.Stream.Extend(msgs)
-	s.restore(0, 0)
+	s.restore(0, 0, 0)
 	return s
 }
 
 // Extend puts further messages behind the stream and restores onto them what the snapshot holds.
 func (s *State) Extend(msgs []Message) {
-	parts, from, opener := len(s.parts), len(s.msgs), s.openFrom
+	parts, from, steps := len(s.parts), len(s.msgs), len(s.steps)
+	inside, first, last := s.openerInside(), s.openFrom, s.openTo
 	s.Stream.Extend(msgs)
-	if s.fold != nil && s.openFrom != opener {
-		// The opener that was shown behind the head is no longer the open turn's.
-		s.foldAt(s.fold, s.foldTo)
+	if inside && s.openFrom != first {
+		s.hideOpener(first, last)
 	}
-	s.restore(parts, from)
+	s.restore(parts, from, steps)
+}
+
+// hideOpener takes a former opener out of the view: it was shown behind the head while its turn was open.
+func (s *State) hideOpener(from, to int) {
+	for i := s.firstPart(from); i < len(s.parts) && s.parts[i].Msg < to; i++ {
+		if s.visible(i) || !isUserText(&s.msgs[s.parts[i].Msg]) {
+			continue
+		}
+		s.hidden = s.hidden.add(s.parts[i].Size)
+		if f := s.forms[i]; f != nil {
+			s.saved = s.saved.sub(s.saves(i, f))
+			s.restored--
+		}
+	}
+	for m := from; m < min(to, s.foldTo); m++ {
+		if isUserText(&s.msgs[m]) {
+			s.foldBytes += len(s.msgs[m].Raw)
+		}
+	}
 }
 
 // Anchor returns the anchor as it stands.
@@ -51,15 +80,15 @@ func (s *State) Anchor() Anchor { return s.snap.Anchor }
 // SetAnchor replaces the anchor, after usage was observed.
 func (s *State) SetAnchor(a Anchor) { s.snap.Anchor = a }
 
-// restore swaps every applied form in, for the parts from index parts on, and folds the widest applied coverage.
-// It is unconditional (the specification's "restore").
-func (s *State) restore(parts, from int) {
+// restore swaps every applied form in, for the parts from index parts on and for those that a message at or behind
+// from answers, and folds the widest applied coverage that ends at a step behind the first so many. It is
+// unconditional (the specification's "restore").
+func (s *State) restore(parts, from, steps int) {
 	if len(s.snap.Applied) > 0 {
 		first := parts
-		for first > 0 && (s.parts[first-1].RMsg >= from || s.parts[first-1].Step == 0 || s.steps[s.parts[first-1].Step-1].Raise > from) {
+		for first > 0 && s.mayAnswer(first-1, from) {
 			first-- // a new result may answer an older call
 		}
-		other := s.otherApplied()
 		for i := first; i < len(s.parts); i++ {
 			p := &s.parts[i]
 			switch {
@@ -69,36 +98,32 @@ func (s *State) restore(parts, from int) {
 						s.place(i, f)
 					}
 				}
-			case other && i >= parts && (p.Kind == KindText || p.Kind == KindMedia):
+			case s.solos && i >= parts && (p.Kind == KindMedia || p.Kind == KindText && p.Step == 0):
 				if forms := s.snap.Applied[s.Address(i)]; len(forms) > 0 {
 					s.place(i, &forms[len(forms)-1])
 				}
 			}
 		}
 	}
-	if n := len(s.snap.Folds); n > 0 && (s.fold == nil || s.fold.Coverage != s.snap.Folds[n-1].Coverage) {
-		if f, to := s.widest(); f != nil && to > s.foldTo {
+	if len(s.snap.Folds) > 0 {
+		if f, to := s.widest(steps); f != nil && to > s.foldTo {
 			s.foldAt(f, to)
 		}
 	}
 }
 
-// otherApplied reports whether forms are applied to anything but tool parts.
-func (s *State) otherApplied() bool {
-	for addr := range s.snap.Applied {
-		if _, ok := toolID(addr); !ok {
-			return true
-		}
+// mayAnswer reports whether a message at or behind from may hold the result of this part or of one before it.
+func (s *State) mayAnswer(i, from int) bool {
+	p := &s.parts[i]
+	if p.RMsg >= from || p.Msg >= from || p.Step == 0 || p.Step > len(s.steps) {
+		return true
 	}
-	return false
+	return s.steps[p.Step-1].Raise > from
 }
 
-func toolID(a Address) (CallID, bool) {
-	const p = "tool:"
-	if len(a) > len(p) && a[:len(p)] == p {
-		return CallID(a[len(p):]), true
-	}
-	return "", false
+// applies notes that forms are applied to an address.
+func (s *State) applies(a Address) {
+	s.solos = s.solos || !strings.HasPrefix(string(a), "tool:")
 }
 
 // place puts a form onto a part.
@@ -122,17 +147,17 @@ func (s *State) place(i int, f *Form) {
 // visible reports whether a part is in the view, not in the folded span.
 func (s *State) visible(i int) bool {
 	p := &s.parts[i]
-	return s.fold == nil || p.Msg >= s.foldTo || p.Msg < s.prologueEnd() || s.kept(p.Msg)
+	switch {
+	case s.fold == nil || p.Msg >= s.foldTo:
+		return true
+	case p.Msg < s.prologueEnd():
+		return p.Kind != KindHead // a head that came back gives way to the new one
+	}
+	return s.kept(p.Msg)
 }
 
-func (s *State) kept(msg int) bool {
-	for _, k := range s.keep {
-		if k == msg {
-			return true
-		}
-	}
-	return s.openerInside() && msg >= s.openFrom && msg < s.openTo
-}
+// kept reports whether a message of a folded span stays behind the head.
+func (s *Stream) kept(msg int) bool { return s.msgs[msg].Role == Instruction || s.isOpener(msg) }
 
 // openerInside reports whether the open turn's opener lies inside the folded span; then it is shown behind the
 // head.
@@ -203,7 +228,7 @@ func (s *State) viewSize() Size { return s.total.sub(s.hidden).sub(s.saved).add(
 
 // widest finds the widest applied coverage that is a prefix of the stream and ends between steps. Of two for one
 // coverage the higher source is taken, then the later.
-func (s *State) widest() (*Summary, int) {
+func (s *State) widest(steps int) (*Summary, int) {
 	by := make(map[Coverage]*Summary, len(s.snap.Folds))
 	for i := range s.snap.Folds {
 		f := &s.snap.Folds[i]
@@ -211,30 +236,13 @@ func (s *State) widest() (*Summary, int) {
 			by[f.Coverage] = f
 		}
 	}
-	for k := len(s.steps); k >= 2; k-- {
+	for k := len(s.steps); k > max(1, steps); k-- {
 		msg := s.steps[k-1].First
 		if f := by[s.Coverage(msg)]; f != nil && s.foldable(k) {
 			return f, msg
 		}
 	}
 	return nil, 0
-}
-
-// foldable reports whether the steps before step k may be folded away: none waits for a result, and none has one
-// behind.
-func (s *Stream) foldable(k int) bool {
-	if k < 2 || k > len(s.steps) {
-		return false
-	}
-	if _, legal := s.boundary(k); !legal {
-		return false
-	}
-	for i := range s.steps[:k-1] {
-		if s.steps[i].Open > 0 {
-			return false
-		}
-	}
-	return true
 }
 
 // HeadText is the head block's whole text for a summary: title, coverage marker and digest.
@@ -281,6 +289,7 @@ func (s *State) Commit(out *Output) {
 			s.snap.Applied = make(map[Address][]Form)
 		}
 		s.snap.Applied[a.Address] = MergeForm(s.snap.Applied[a.Address], a.Form)
+		s.applies(a.Address)
 	}
 	if out.Folded != nil {
 		s.snap.Folds = append(s.snap.Folds, *out.Folded)
@@ -298,7 +307,7 @@ func (s *State) refresh(out *Output) {
 		s.placeAt(a.parts, a.Address)
 	}
 	if out.Folded != nil {
-		if f, to := s.widest(); f != nil {
+		if f, to := s.widest(0); f != nil {
 			s.foldAt(f, to)
 		}
 	}
@@ -375,3 +384,6 @@ func (s *State) Check() error {
 // Rebase is the state of other messages under the same snapshot: after an edit upstream. Applied entries are by
 // content and find their parts again; those whose content is gone stand for nothing.
 func (s *State) Rebase(msgs []Message) *State { return NewState(msgs, s.snap) }
+
+// FormOf is the form that stands for a part, by its index in Parts; nil if it is raw.
+func (s *State) FormOf(i int) *Form { return s.forms[i] }

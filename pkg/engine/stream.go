@@ -1,5 +1,10 @@
 package engine
 
+import (
+	"slices"
+	"sort"
+)
+
 // Part is the unit of compaction: one tool call with its result, one text, one reasoning block, one media block, or
 // one opaque block.
 type Part struct {
@@ -35,11 +40,16 @@ type Stream struct {
 	msgs   []Message
 	parts  []Part
 	steps  []StepSpan
-	chains []Coverage // chains[i] covers messages [0, i+1)
-	byID   map[CallID][]int32
+	chains []Coverage         // chains[i] covers messages [0, i+1)
+	byID   map[CallID][]int32 // all calls under an id, in order
+	open   map[CallID][]int32 // of these, those without a result
+	waits  []int32            // parts without a result, in order
+	inline []int32            // parts that hold inline media, in order
+	solo   soloParts
 
 	chain            chain
 	total            Size
+	instructed       Size // of total, what stands in instruction messages
 	turn             int
 	pending          int  // first message that waits for its generation: it belongs to the next step; -1 none
 	openFrom, openTo int  // messages of the open turn's opener; equal: none
@@ -61,6 +71,7 @@ func Reconstruct(msgs []Message) *Stream {
 func (s *Stream) Extend(msgs []Message) {
 	if s.byID == nil {
 		s.byID = make(map[CallID][]int32)
+		s.open = make(map[CallID][]int32)
 		s.pending = -1
 	}
 	for i := range msgs {
@@ -146,22 +157,31 @@ func (s *Stream) blocks(at, step int) {
 		b := &m.Blocks[i]
 		size := Size{Text: baseTokens(b.Bytes), Media: b.mediaTokens()}
 		s.total = s.total.add(size)
+		if m.Role == Instruction {
+			s.instructed = s.instructed.add(size)
+		}
+		images := 0
 		for j := range b.Media {
 			if b.Media[j].Inline {
-				s.images++
+				images++
 			}
 		}
+		s.images += images
 		if b.Kind == KindResult {
 			if p := s.answer(b.ID); p >= 0 {
 				part := &s.parts[p]
 				part.RMsg, part.RBlock = at, i
 				part.Size = part.Size.add(size)
-				if part.Step > 0 {
+				if images > 0 {
+					s.inline = insert(s.inline, int32(p))
+				}
+				if part.Step > 0 && part.Step <= len(s.steps) {
 					sp := &s.steps[part.Step-1]
 					sp.Size = sp.Size.add(size)
 					sp.Open--
-					for k := part.Step - 1; k < len(s.steps); k++ {
-						s.steps[k].Raise = max(s.steps[k].Raise, at+1)
+					// Raise never falls from step to step, and nothing stands behind this message yet.
+					for k := part.Step - 1; k < len(s.steps) && s.steps[k].Raise <= at; k++ {
+						s.steps[k].Raise = at + 1
 					}
 				}
 				continue
@@ -169,8 +189,18 @@ func (s *Stream) blocks(at, step int) {
 		}
 		s.parts = append(s.parts, Part{Kind: b.Kind, Role: m.Role, Step: step, Turn: s.turn, Msg: at, Block: i, RMsg: -1, RBlock: -1, Size: size})
 		p := int32(len(s.parts) - 1)
-		if b.Kind == KindCall {
+		switch {
+		case b.Kind == KindCall:
 			s.byID[b.ID] = append(s.byID[b.ID], p)
+			s.open[b.ID] = append(s.open[b.ID], p)
+			s.waits = append(s.waits, p)
+		case b.Kind == KindMedia:
+			s.solo.parts = append(s.solo.parts, p)
+			if images > 0 {
+				s.inline = append(s.inline, p)
+			}
+		case b.Kind == KindText && step == 0:
+			s.solo.parts = append(s.solo.parts, p)
 		}
 		if step > 0 && step <= len(s.steps) {
 			sp := &s.steps[step-1]
@@ -183,15 +213,54 @@ func (s *Stream) blocks(at, step int) {
 	}
 }
 
-// answer finds the call that a result answers: the newest one with this id that has none.
+// answer takes the call that a result answers: the newest one with this id that has none.
 func (s *Stream) answer(id CallID) int {
-	calls := s.byID[id]
-	for i := len(calls) - 1; i >= 0; i-- {
-		if s.parts[calls[i]].RMsg < 0 {
-			return int(calls[i])
-		}
+	calls := s.open[id]
+	if len(calls) == 0 {
+		return -1
 	}
-	return -1
+	p := calls[len(calls)-1]
+	if len(calls) == 1 {
+		delete(s.open, id)
+	} else {
+		s.open[id] = calls[:len(calls)-1]
+	}
+	if at, ok := slices.BinarySearch(s.waits, p); ok {
+		s.waits = slices.Delete(s.waits, at, at+1)
+	}
+	return int(p)
+}
+
+// insert puts a part into an ascending list; it nearly always belongs at the end.
+func insert(list []int32, p int32) []int32 {
+	at, ok := slices.BinarySearch(list, p)
+	if ok {
+		return list
+	}
+	return slices.Insert(list, at, p)
+}
+
+// foldable reports whether the steps before step k may be folded away: none waits for a result, and none has one
+// behind.
+func (s *Stream) foldable(k int) bool {
+	if k < 2 || k > len(s.steps) {
+		return false
+	}
+	if _, legal := s.boundary(k); !legal {
+		return false
+	}
+	return len(s.waits) == 0 || s.parts[s.waits[0]].Step >= k
+}
+
+// isOpener reports whether a message is one of the open turn's opener: what the user wrote, and not a result that
+// came late between two such messages.
+func (s *Stream) isOpener(msg int) bool {
+	return msg >= s.openFrom && msg < s.openTo && isUserText(&s.msgs[msg])
+}
+
+// firstPart is the first part whose block stands at or behind a message.
+func (s *Stream) firstPart(msg int) int {
+	return sort.Search(len(s.parts), func(i int) bool { return s.parts[i].Msg >= msg })
 }
 
 // opens reports whether a user message without results opens a turn: anything from the user does, reminders alone
@@ -209,6 +278,19 @@ func opens(m *Message) bool {
 		}
 	}
 	return false
+}
+
+// isUserText reports whether a message is the user's and holds no result.
+func isUserText(m *Message) bool {
+	if m.Role != User {
+		return false
+	}
+	for i := range m.Blocks {
+		if m.Blocks[i].Kind == KindResult {
+			return false
+		}
+	}
+	return true
 }
 
 // Len is the number of messages.

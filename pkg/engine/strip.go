@@ -9,12 +9,15 @@ func (d *decision) strip() {
 	if !s.TurnStart() || len(s.steps) == 0 {
 		return
 	}
-	for i := range s.parts {
-		if s.parts[i].Turn < s.turn && s.visible(i) {
+	for _, p := range s.inline {
+		if i := int(p); s.shownAt(i) < s.openFrom && s.visible(i) {
 			d.stripPart(i, TierNone, "an earlier turn")
 		}
 	}
 }
+
+// shownAt is the message that a part's media stand in: a result that comes late is as new as its message.
+func (s *Stream) shownAt(i int) int { return max(s.parts[i].Msg, s.parts[i].RMsg) }
 
 // stripPart puts the placeholder onto a part's inline media, and reports whether there were any.
 func (d *decision) stripPart(i int, tier Tier, where string) bool {
