@@ -66,9 +66,11 @@ func (c *pairing) message(i int) *pairFault {
 				return &pairFault{at.msg, at.block, "", fmt.Sprintf("call %q has no result in the message after it (%s)", at.id, ruleCall)}
 			}
 		}
-		clear(c.open)
-		clear(c.closed)
-		c.order = c.order[:0]
+		if len(c.order)+len(c.closed) > 0 {
+			// new maps: clearing one that was once large costs its size each time
+			c.open, c.closed = map[engine.CallID]int{}, map[engine.CallID]bool{}
+			c.order = c.order[:0]
+		}
 	}
 	for k := range m.Blocks {
 		b := &m.Blocks[k]
@@ -108,7 +110,7 @@ func (c *pairing) message(i int) *pairFault {
 	return nil
 }
 
-// idFields are the members that hold a call's id, by what holds the call.
+// place turns a fault into an error with its path.
 func (c *pairing) place(f *pairFault) error {
 	req := c.req
 	e := element{b: req.Body, want: true}

@@ -55,7 +55,7 @@ func Decode(f Format, body []byte) (*Request, error) {
 			req.Partial = req.Partial || f == Responses && !m.val.is(body, 'n')
 		}
 	}
-	if array.empty() || array.is(body, 'n') {
+	if array.empty() {
 		if f == Responses && other == "" {
 			return req, nil // all of it may live on the server (prompt, previous_response_id)
 		}
@@ -77,12 +77,11 @@ func Decode(f Format, body []byte) (*Request, error) {
 	was := engine.Role(0)
 	for at := range elements(body, array.From) {
 		i := len(req.Messages)
-		path := fmt.Sprintf
 		if !at.is(body, '{') {
-			return fail(path("%s[%d]", dialect.array, i), at.From, "it must be an object")
+			return fail(fmt.Sprintf("%s[%d]", dialect.array, i), at.From, "it must be an object")
 		}
 		if err := e.read(f, at); err != nil {
-			err.Format, err.Path = f, path("%s[%d]%s", dialect.array, i, err.Path)
+			err.Format, err.Path = f, fmt.Sprintf("%s[%d]%s", dialect.array, i, err.Path)
 			return nil, err
 		}
 		e.msg.Continues = f != Chat && e.msg.Role == engine.Assistant && was == engine.Assistant

@@ -116,18 +116,17 @@ func (e *element) whole(role engine.Role, s Span) {
 // fields are the members of an object by name. A member that occurs twice is noted: which of the two a server takes
 // is not known, so the object is opaque (wire.md §6).
 type fields struct {
-	b   []byte
-	at  Span
-	m   [16]member
-	n   int
-	big []member
-	dup bool
+	b    []byte
+	m    [16]member
+	n    int
+	more map[string]Span // beyond the first sixteen
+	dup  bool
 }
 
 func (f *fields) read(b []byte, at Span) {
-	f.b, f.at, f.n, f.big, f.dup = b, at, 0, f.big[:0], false
+	f.b, f.n, f.more, f.dup = b, 0, nil, false
 	for m := range members(b, at.From) {
-		if !f.get(string(m.key)).empty() {
+		if !f.find(m.key).empty() {
 			f.dup = true
 		}
 		if f.n < len(f.m) {
@@ -135,8 +134,20 @@ func (f *fields) read(b []byte, at Span) {
 			f.n++
 			continue
 		}
-		f.big = append(f.big, m)
+		if f.more == nil {
+			f.more = make(map[string]Span)
+		}
+		f.more[string(m.key)] = m.val
 	}
+}
+
+func (f *fields) find(key []byte) Span {
+	for i := range f.n {
+		if bytes.Equal(f.m[i].key, key) {
+			return f.m[i].val
+		}
+	}
+	return f.more[string(key)]
 }
 
 // get returns where the value of a member stands, an empty span if there is none.
@@ -146,12 +157,7 @@ func (f *fields) get(name string) Span {
 			return f.m[i].val
 		}
 	}
-	for i := range f.big {
-		if string(f.big[i].key) == name {
-			return f.big[i].val
-		}
-	}
-	return Span{}
+	return f.more[name]
 }
 
 func (f *fields) has(name string) bool {

@@ -122,8 +122,9 @@ func foldAnthropic(req *Request, f *engine.FoldEdit, take func(int) (slot, bool)
 	for i := front + 1; i < f.From; i++ {
 		gather(i)
 	}
+	last := lastOwn(req)
 	for _, i := range f.Instructions {
-		if !cleared(req, i) {
+		if !cleared(req, i, last) {
 			gather(i)
 		}
 	}
@@ -196,9 +197,12 @@ func blockType(b []byte) string {
 	return ""
 }
 
-// cleared reports whether a system message had done its work before the span's end: it is marked to be cleared at
-// the next user message, and one came (A7). The model no longer sees it; behind the head it would come back.
-func cleared(req *Request, i int) bool {
+// cleared reports whether a system message has done its work: it is marked to be cleared at the next user message,
+// and one came (A7). The model no longer sees it; behind the head it would come back. last is [lastOwn].
+func cleared(req *Request, i, last int) bool {
+	if last <= i {
+		return false
+	}
 	el := req.Spans[i].of(req.Body)
 	marked := false
 	for m := range members(el, space(el, 0)) {
@@ -209,15 +213,17 @@ func cleared(req *Request, i int) bool {
 			return false // its effect lasts
 		}
 	}
-	if !marked {
-		return false
-	}
-	for j := i + 1; j < len(req.Messages); j++ {
-		if opens(&req.Messages[j]) {
-			return true
+	return marked
+}
+
+// lastOwn is the index of the last message that is a user's own, -1 if there is none.
+func lastOwn(req *Request) int {
+	for i := len(req.Messages) - 1; i >= 0; i-- {
+		if opens(&req.Messages[i]) {
+			return i
 		}
 	}
-	return false
+	return -1
 }
 
 // opens reports whether a message is a user's own: no tool result in it.

@@ -201,3 +201,33 @@ func TestDamagedLayout(t *testing.T) {
 		wire.Join(nil, nil, items, layout)
 	})
 }
+
+// A projection made at one step and carried out again on the grown history gives an array that has the earlier one as
+// a prefix, cache markers aside: between passes no byte of the prefix moves (DESIGN §2).
+func TestLawPrefix(t *testing.T) {
+	forEach(t, func(t *rapid.T, g *gen, body []byte, req *wire.Request) {
+		before, after, items, layout, err := wire.Split(g.format, body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		k := rapid.IntRange(1, len(items)).Draw(t, "messages of the earlier step")
+		earlier, err := wire.Decode(g.format, wire.Join(before, after, items[:k], layout))
+		if err != nil {
+			t.Fatal(err)
+		}
+		p := g.projection(earlier)
+		var views [2][]byte
+		for i, r := range []*wire.Request{earlier, req} {
+			out, err := wire.Project(r, &p)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if views[i], err = wire.MessagesOnly(g.format, out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if !bytes.HasPrefix(views[1], bytes.TrimRight(views[0], " \t\r\n")) {
+			t.Fatalf("not a prefix\n%s\n%s", views[0], views[1])
+		}
+	})
+}

@@ -8,7 +8,13 @@ var markerKeys = [...]string{"cache_control", "prompt_cache_breakpoint"}
 
 func isMarker(key []byte) bool { return string(key) == markerKeys[0] || string(key) == markerKeys[1] }
 
+// mayHaveMarkers is quick to say no.
 func mayHaveMarkers(b []byte) bool {
+	i := bytes.Index(b, []byte("cache_")) // in both keys
+	if i < 0 {
+		return false
+	}
+	b = b[max(0, i-len("prompt_")):]
 	for _, k := range markerKeys {
 		if bytes.Contains(b, []byte(k)) {
 			return true

@@ -169,3 +169,58 @@ func BenchmarkScan(b *testing.B) {
 		})
 	}
 }
+
+// BenchmarkView is what a step costs whose view is not the body: one fold of half the history, and every other result
+// behind it replaced.
+func BenchmarkView(b *testing.B) {
+	for _, r := range realBodies(b) {
+		body := big(b, r, 4<<20)
+		req, err := wire.Decode(r.format, body)
+		if err != nil {
+			b.Fatal(err)
+		}
+		p := engine.Projection{Fold: &engine.FoldEdit{Head: engine.Head(engine.Sum(nil), "digest")}}
+		for i, m := range req.Messages {
+			if m.Role != engine.Assistant || m.Continues {
+				continue
+			}
+			if p.Fold.From == 0 {
+				p.Fold.From = i
+			} else if i < len(req.Messages)/2 {
+				p.Fold.To = i
+			}
+		}
+		for i := p.Fold.From; i < p.Fold.To; i++ {
+			if req.Messages[i].Role == engine.Instruction {
+				p.Fold.Instructions = append(p.Fold.Instructions, i)
+			}
+		}
+		for i := p.Fold.To; i < len(req.Messages); i++ {
+			for k, bl := range req.Messages[i].Blocks {
+				if bl.Kind == engine.KindResult && len(bl.Texts) == 1 && i%4 == 0 && bl.Bytes > 300 {
+					p.Edits = append(p.Edits, engine.Edit{Msg: i, Block: k, Texts: []string{strings.Repeat("kept line\n", 20)}})
+				}
+			}
+		}
+		out, err := wire.Project(req, &p)
+		if err != nil {
+			b.Fatal(err)
+		}
+		b.Run("project/"+r.name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if _, err := wire.Project(req, &p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+		b.Run("validate/"+r.name, func(b *testing.B) {
+			b.SetBytes(int64(len(body)))
+			for b.Loop() {
+				if err := wire.Validate(req, out, &p); err != nil {
+					b.Fatal(err)
+				}
+			}
+		})
+	}
+}

@@ -136,8 +136,9 @@ func Join(before, after []byte, items [][]byte, layout []byte) []byte {
 		}
 		return append(bytes.Clone(head), after[1:]...)
 	case l.flags == layoutString && len(items) == 1 && len(before) > 0 && len(after) > 0:
-		if in, ok := bytes.CutPrefix(items[0], []byte(stringItem[0])); ok {
-			out := append(bytes.Clone(before[:len(before)-1]), in[:len(in)-len(stringItem[1])]...)
+		in, ok := bytes.CutPrefix(items[0], []byte(stringItem[0]))
+		if in, ok2 := bytes.CutSuffix(in, []byte(stringItem[1])); ok && ok2 {
+			out := append(bytes.Clone(before[:len(before)-1]), in...)
 			return append(out, after[1:]...)
 		}
 	}

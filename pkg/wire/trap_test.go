@@ -40,6 +40,7 @@ func TestFaults(t *testing.T) {
 		{"Responses as Chat", wire.Chat, `{"input":[]}`, `openai-chat request at messages: the body has "input" instead; it looks like another provider's format`},
 		{"two arrays", wire.Chat, `{"messages":[],"messages":[]}`, "openai-chat request at messages (byte 15): the body has two of them; which one counts is not known"},
 		{"not an array", wire.Chat, `{"messages":{}}`, "openai-chat request at messages (byte 12): it must be an array"},
+		{"null", wire.Responses, `{"input":null}`, "openai-responses request at input (byte 9): it must be an array"},
 		{"not an object", wire.Chat, `{"messages":[1]}`, "openai-chat request at messages[0] (byte 13): it must be an object"},
 		{"no role", wire.Anthropic, `{"messages":[{"content":"a"}]}`, "anthropic request at messages[0].role (byte 13): the message has no role"},
 		{"Chat as Anthropic: role", wire.Anthropic, `{"messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`,
@@ -190,6 +191,82 @@ func TestOpaqueIdentity(t *testing.T) {
 	}
 	id(`{"type":"text","text":"a","text":"b"}`)
 	id(`{"type":"tool_use","id":"a","name":"n","input":"{}"}`)
+}
+
+// What clients and routers spell in two ways is read as one (traps 8, 9, 13, 14, 16).
+func TestOneThingTwoSpellings(t *testing.T) {
+	type block struct {
+		Role                        engine.Role
+		Kind                        engine.Kind
+		ID, Name, Input, Text, Seal string
+	}
+	read := func(f wire.Format, messages string) (out []block) {
+		for _, m := range decode(t, f, map[wire.Format]string{wire.Responses: `{"input":`}[f]+map[wire.Format]string{wire.Anthropic: `{"messages":`, wire.Chat: `{"messages":`}[f]+messages+`}`).Messages {
+			for _, b := range m.Blocks {
+				x := block{Role: m.Role, Kind: b.Kind, ID: string(b.ID), Name: b.Name, Input: b.Input.String(), Seal: string(b.Identity)}
+				if b.Kind != engine.KindReasoning {
+					for _, s := range b.Texts {
+						x.Text += s.String()
+					}
+				}
+				out = append(out, x)
+			}
+		}
+		return out
+	}
+	for _, c := range []struct {
+		name   string
+		format wire.Format
+		a, b   string
+	}{
+		{"easy and typed user message", wire.Responses, `"x"`, `[{"type":"message","id":"msg_1","role":"user","content":[{"type":"input_text","text":"x"}]}]`},
+		{"easy and typed assistant message", wire.Responses, `[{"role":"assistant","content":"x"}]`, `[{"type":"message","id":"msg_2","status":"completed","role":"assistant","content":[{"type":"output_text","text":"x","annotations":[{"type":"url_citation"}]}]}]`},
+		{"server ids", wire.Responses, `[{"type":"function_call","call_id":"c","name":"n","arguments":"{}"}]`, `[{"type":"function_call","id":"fc_1","status":"completed","call_id":"c","name":"n","arguments":"\u007b}"}]`},
+		{"string and array", wire.Anthropic, `[{"role":"user","content":"x"}]`, `[{"content":[{"text":"\u0078","type":"text","cache_control":{"type":"ephemeral"}}],"role":"user"}]`},
+		{"results", wire.Anthropic, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]`, `[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":[]}]}]`},
+		{"omitted thinking", wire.Anthropic, `[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"","signature":"s"}]}]`, `[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"thinking","thinking":"shown","signature":"s"}]}]`},
+		{"redacted thinking", wire.Anthropic, `[{"role":"user","content":"q"},{"role":"assistant","content":[{"type":"redacted_thinking","data":"d"}]}]`, `[{"role":"user","content":"q"},{"role":"assistant","content":[{"data":"d", "type":"redacted_thinking"}]}]`},
+		{"no content beside calls", wire.Chat, `[{"role":"assistant","content":null,"tool_calls":[{"id":"a","type":"function","function":{"name":"n","arguments":"{"}}]}]`, `[{"role":"assistant","content":"","tool_calls":[{"id":"a","function":{"arguments":"{","name":"n"}}]}]`},
+	} {
+		if diff := cmp.Diff(read(c.format, c.a), read(c.format, c.b)); diff != "" {
+			t.Errorf("%s:\n%s", c.name, diff)
+		}
+	}
+}
+
+// Four markers with the longer lifetime first stay four in that order when the blocks they stand on are reduced and
+// when their messages are folded (A81, A84, A88).
+func TestFourMarkers(t *testing.T) {
+	const long, short = `"cache_control":{"type":"ephemeral","ttl":"1h"}`, `"cache_control":{"type":"ephemeral"}`
+	body := `{"system":[{"type":"text","text":"s",` + long + `}],"messages":[{"role":"user","content":[{"type":"text","text":"go",` + long + `}]},` +
+		`{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a","content":"` + strings.Repeat("long ", 50) + `",` + short + `}]},` +
+		`{"role":"assistant","content":[{"type":"tool_use","id":"b","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"b","content":"` + strings.Repeat("long ", 50) + `",` + short + `}]}]}`
+	req := decode(t, wire.Anthropic, body)
+	for _, p := range []engine.Projection{
+		{Edits: []engine.Edit{{Msg: 2, Texts: []string{"x"}}, {Msg: 4, Texts: []string{"y"}}}},
+		{Fold: &engine.FoldEdit{From: 1, To: 3, Head: "head"}, Edits: []engine.Edit{{Msg: 4, Texts: []string{"y"}}}},
+	} {
+		out, err := wire.Project(req, &p)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := wire.Validate(req, out, &p); err != nil {
+			t.Error(err)
+		}
+		if n, m := bytes.Count(out, []byte(long)), bytes.Count(out, []byte(short)); n != 2 || m != 2 {
+			t.Errorf("%d and %d markers in %s", n, m, out)
+		}
+	}
+}
+
+// A text cut inside a character or a pair still goes out as UTF-8 (X1).
+func TestCutCharacter(t *testing.T) {
+	req := decode(t, wire.Chat, `{"messages":[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"a","content":"\ud83d\ude00 grin"}]}`)
+	out, err := wire.Project(req, &engine.Projection{Edits: []engine.Edit{{Msg: 1, Texts: []string{"😀"[:2] + "<b>&\u2028\x01"}}}})
+	want := `{"messages":[{"role":"user","content":"q"},{"role":"tool","tool_call_id":"a","content":"` + "\ufffd\ufffd<b>&\u2028" + `\u0001"}]}`
+	if err != nil || string(out) != want {
+		t.Errorf("%v\n got %q\nwant %q", err, out, want)
+	}
 }
 
 // Trap 8, and the digest of an event: the same result in any shape has the same texts and media.

@@ -20,9 +20,16 @@ func Validate(orig *Request, projected []byte, p *engine.Projection) error {
 	if len(projected) == len(orig.Body) && (len(projected) == 0 || &projected[0] == &orig.Body[0]) {
 		return nil
 	}
-	v := validator{orig: orig, p: p}
+	v := validator{orig: orig, p: p, stays: make(map[int]bool), lastOwn: lastOwn(orig)}
 	if v.p == nil {
 		v.p = &engine.Projection{}
+	}
+	if f := v.p.Fold; f != nil {
+		for _, list := range [][]int{f.Instructions, f.Opener} {
+			for _, i := range list {
+				v.stays[i] = true
+			}
+		}
 	}
 	var err error
 	if v.now, err = Decode(orig.Format, projected); err != nil {
@@ -42,6 +49,8 @@ func Validate(orig *Request, projected []byte, p *engine.Projection) error {
 type validator struct {
 	orig, now *Request
 	p         *engine.Projection
+	stays     map[int]bool // messages that the fold keeps out of its span
+	lastOwn   int
 }
 
 // at is an error at a message of the projected body.
@@ -56,7 +65,12 @@ func (v *validator) at(msg int, format string, args ...any) *Error {
 // gone reports whether a message of the original lies in the folded span and is not kept.
 func (v *validator) gone(i int) bool {
 	f := v.p.Fold
-	return f != nil && i >= f.From && i < f.To && !slices.Contains(f.Instructions, i) && !slices.Contains(f.Opener, i)
+	return f != nil && i >= f.From && i < f.To && (!v.stays[i] || v.cleared(i))
+}
+
+// cleared reports whether a message is a system message that the fold may leave out.
+func (v *validator) cleared(i int) bool {
+	return v.orig.Format == Anthropic && v.orig.Messages[i].Role == engine.Instruction && cleared(v.orig, i, v.lastOwn)
 }
 
 func (v *validator) size() *Error {
@@ -313,10 +327,7 @@ func (v *validator) unknown() *Error {
 		}
 		return b.Identity
 	}
-	gone := func(i int) bool {
-		return v.gone(i) || v.p.Fold != nil && v.orig.Messages[i].Role == engine.Instruction && i < v.p.Fold.To && cleared(v.orig, i)
-	}
-	if at, ok := same(v.kept(v.orig, gone, of), v.kept(v.now, nil, of)); !ok {
+	if at, ok := same(v.kept(v.orig, v.gone, of), v.kept(v.now, nil, of)); !ok {
 		return v.at(at, "a block of unknown kind that stays has changed, moved or is gone (A44)")
 	}
 	return nil
@@ -425,41 +436,73 @@ func surrogate(b []byte) byte {
 	return 0
 }
 
-// untouched: every message that the projection does not name is there, byte for byte and in order. Anthropic's user
-// and system messages beside the span join the head; of those, every block must be there.
+// untouched: every message that the projection does not name is there, byte for byte and in order; what the fold
+// keeps of its span comes in its own order. Anthropic's user and system messages beside the span may have joined
+// others; of those, every block is there, in order.
 func (v *validator) untouched() *Error {
-	named := make(map[int]bool)
+	named := make(map[int]bool, len(v.p.Edits))
 	for i := range v.p.Edits {
 		named[v.p.Edits[i].Msg] = true
 	}
-	joined := func(i int) bool { return false }
-	if f := v.p.Fold; f != nil && v.orig.Format == Anthropic {
-		from, to := f.From, f.To
-		for from > 0 && v.orig.Messages[from-1].Role != engine.Assistant {
-			from--
-		}
-		for to < len(v.orig.Messages) && v.orig.Messages[to].Role != engine.Assistant {
-			to++
-		}
-		joined = func(i int) bool { return i >= from && i < to }
-	}
-	k := 0
-	var loose []int
+	var whole []int
+	joined := make(map[engine.Role][]int)
+	from, to := v.beside()
 	for i := range v.orig.Messages {
 		switch {
 		case v.gone(i) || named[i]:
-			continue
-		case joined(i):
-			loose = append(loose, i)
-			continue
+		case i >= from && i < to:
+			role := v.orig.Messages[i].Role
+			joined[role] = append(joined[role], i)
+		case !v.stays[i]:
+			whole = append(whole, i)
 		}
-		raw := v.orig.Spans[i].of(v.orig.Body)
-		if v.reordered(i) {
-			if !slices.ContainsFunc(v.now.Spans, func(s Span) bool { return bytes.Equal(s.of(v.now.Body), raw) }) {
-				return v.at(-1, "message %d of the request stays, and is not in the view unchanged", i)
+	}
+	if e := v.inOrder(whole); e != nil {
+		return e
+	}
+	for _, role := range [...]engine.Role{engine.Instruction, engine.User} {
+		if e := v.blocksInOrder(role, joined[role]); e != nil {
+			return e
+		}
+	}
+	if v.orig.Format == Anthropic || v.p.Fold == nil {
+		return nil
+	}
+	var moved []int
+	for _, list := range [][]int{v.p.Fold.Instructions, v.p.Fold.Opener} {
+		for _, i := range list {
+			if !named[i] {
+				moved = append(moved, i)
 			}
-			continue
 		}
+	}
+	return v.inOrder(moved)
+}
+
+// beside is the range of messages that a fold may join to others: none but on Anthropic's wire.
+func (v *validator) beside() (from, to int) {
+	f := v.p.Fold
+	if f == nil || v.orig.Format != Anthropic {
+		return 0, 0
+	}
+	m := v.orig.Messages
+	from, to = f.From, f.To
+	for from > 0 && m[from-1].Role == engine.Instruction {
+		from--
+	}
+	if from > 0 && m[from-1].Role == engine.User {
+		from--
+	}
+	for to < len(m) && m[to].Role != engine.Assistant {
+		to++
+	}
+	return from, to
+}
+
+func (v *validator) inOrder(list []int) *Error {
+	k := 0
+	for _, i := range list {
+		raw := v.orig.Spans[i].of(v.orig.Body)
 		for k < len(v.now.Spans) && !bytes.Equal(v.now.Spans[k].of(v.now.Body), raw) {
 			k++
 		}
@@ -468,22 +511,27 @@ func (v *validator) untouched() *Error {
 		}
 		k++
 	}
-	for _, i := range loose {
-		if v.orig.Messages[i].Role == engine.Instruction && cleared(v.orig, i) {
-			continue
-		}
-		for _, b := range blocks(v.orig.Spans[i].of(v.orig.Body)) {
-			if !bytes.Contains(v.now.Array.of(v.now.Body), b) && !bytes.Contains(v.now.Array.of(v.now.Body), v.orig.Spans[i].of(v.orig.Body)) {
-				return v.at(-1, "a block of message %d of the request stays, and is not in the view unchanged", i)
-			}
-		}
-	}
 	return nil
 }
 
-// reordered reports whether a message may stand elsewhere than in the request: instructions and opener that the fold
-// keeps come behind the head in that order.
-func (v *validator) reordered(i int) bool {
-	f := v.p.Fold
-	return f != nil && (slices.Contains(f.Instructions, i) || slices.Contains(f.Opener, i))
+func (v *validator) blocksInOrder(role engine.Role, list []int) *Error {
+	if len(list) == 0 {
+		return nil
+	}
+	var is [][]byte
+	for k := range v.now.Messages {
+		if v.now.Messages[k].Role == role {
+			is = append(is, blocks(v.now.Messages[k].Raw)...)
+		}
+	}
+	for _, i := range list {
+		for _, b := range blocks(v.orig.Messages[i].Raw) {
+			k := slices.IndexFunc(is, func(x []byte) bool { return bytes.Equal(x, b) })
+			if k < 0 {
+				return v.at(-1, "a block of message %d of the request stays, and is not in the view unchanged", i)
+			}
+			is = is[k+1:]
+		}
+	}
+	return nil
 }
