@@ -100,7 +100,7 @@ func commandOf(input []byte) string {
 var (
 	exitLine = regexp.MustCompile(`(?i)^\W{0,3}(?:(?:the )?(?:process|command|program|shell)\s+)?(?:(?:completed|finished|failed|exited|returned|exit)\b(?:[^\d\n]{0,12}\b(?:code|status)\b|\s+with)\W{0,4}|return ?code\W{1,3}|exit_?(?:code|status)\W{0,4})(-?\d{1,9})\b`)
 	exitJSON = regexp.MustCompile(`"(?:exit_?code|exit_?status|returncode)"\s*:\s*(-?\d{1,9})`)
-	reminder = regexp.MustCompile(`(?s)\s*<system-reminder>.*?</system-reminder>`)
+	reminder = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
 	errorAt  = regexp.MustCompile(`^(?:<tool_use_error>|(?:Error|ERROR|error):)`)
 )
 
@@ -110,7 +110,11 @@ func (a *action) failure(result *engine.Block) (text string, failed bool) {
 	failed = result.IsError
 	var parts []string
 	for i := range result.Texts {
-		if t := reminder.ReplaceAllString(result.Texts[i].String(), ""); strings.TrimSpace(t) != "" {
+		t := result.Texts[i].String()
+		if strings.Contains(t, "<system-reminder>") {
+			t = reminder.ReplaceAllString(t, "")
+		}
+		if strings.TrimSpace(t) != "" {
 			parts = append(parts, strings.ToValidUTF8(t, "\uFFFD"))
 		}
 	}
@@ -212,7 +216,7 @@ func attemptKey(a *action) string {
 
 // facts are what Ruled out gains: attempts given up with their error, and, for attempts of earlier folds, that they
 // came right.
-func (f *failures) facts(prior []Fact) []Fact {
+func (f *failures) facts(prior Digest) []Fact {
 	var facts []Fact
 	for _, at := range f.inOrder() {
 		s := fmt.Sprintf("%s failed at step %d", at.action.label(), at.action.step)
@@ -222,8 +226,10 @@ func (f *failures) facts(prior []Fact) []Fact {
 		facts = append(facts, NewFact(attemptKey(at.action), s))
 	}
 	known := map[string]bool{}
-	for _, p := range prior {
-		known[p.Key] = true
+	for _, s := range [...]Section{RuledOut, Archived} {
+		for _, p := range prior.Facts[s] {
+			known[p.Key] = true
+		}
 	}
 	for _, t := range slices.Sorted(maps.Keys(f.mended)) {
 		a := f.mended[t]

@@ -22,7 +22,7 @@ func Extract(f engine.Fold, tools Tools) engine.Summary {
 	next.Facts[Constraints] = ownKeys(prior.Facts[Constraints], s.rules)
 	next.Facts[Decisions] = ownKeys(prior.Facts[Decisions], s.choices)
 	next.Facts[Deliverables] = onePath(s.shipped)
-	next.Facts[RuledOut] = ownKeys(nil, s.failed.facts(prior.Facts[RuledOut]))
+	next.Facts[RuledOut] = ownKeys(nil, s.failed.facts(prior))
 	for i, t := range s.summaries {
 		key := "client-summary-" + strconv.Itoa(s.step) + "-" + strconv.Itoa(i+1)
 		told := NewFact(key, bounded(t, summaryBytes))
@@ -123,10 +123,12 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 		asked = "#" + strconv.Itoa(n)
 	}
 
-	done := len(s.lastCalls) == 0 && s.last != ""
+	done := s.done()
 	switch {
 	case len(s.turnShipped) > 0:
 		c.Deliverable = "delivered for " + asked + ": " + strings.Join(oneLines(s.turnShipped), ", ")
+	case n > 0 && strings.HasPrefix(prior.State.Deliverable, "delivered for "+asked+":"):
+		c.Deliverable = prior.State.Deliverable // by an earlier part of the same turn
 	case done:
 		c.Deliverable = "nothing shipped for " + asked + "; answered in text"
 	default:

@@ -109,9 +109,9 @@ func validKey(s string) bool {
 	return !hyphen
 }
 
-// protected are the key prefixes of rules that may never be demoted. "keep" is for what somebody pinned, "language"
-// for the language that the user asked to be answered in.
-var protected = [...]string{"safety", "privacy", "security", "language", "keep"}
+// protected are the key prefixes of rules that may never be demoted. "pinned" is for what somebody pinned,
+// "reply-language" for the language that the user asked to be answered in.
+var protected = [...]string{"safety", "privacy", "security", "reply-language", "pinned"}
 
 // P0 reports whether a fact of section s may never be demoted: a safety, privacy or security rule, by its key or by
 // its words, or a pin.

@@ -22,7 +22,7 @@ func rules(request string) (constraints, decisions []Fact) {
 		switch {
 		case strings.HasSuffix(s, "?") || strings.HasSuffix(s, "？"):
 		case languageWords.MatchString(s):
-			constraints = append(constraints, NewFact("language-"+kebab(s, 5), s))
+			constraints = append(constraints, NewFact("reply-language-"+kebab(s, 5), s))
 		case len(constraints) < maxRules && isRule(s):
 			constraints = append(constraints, NewFact(ruleKey(s), s))
 		case len(decisions) < maxChoices && choiceWords.MatchString(s):

@@ -33,6 +33,7 @@ type span struct {
 
 	// of the turn that is read
 	last        string // the assistant's last text
+	said        bool   // it is of the last generation
 	lastCalls   []*action
 	turnWritten []string
 	earlier     []string // written before the span, by what may be the same turn
@@ -66,14 +67,14 @@ func readSpan(f engine.Fold, prior Digest, tools Tools, judges bool) *span {
 func (s *span) assistant(m *engine.Message) {
 	if !m.Continues {
 		s.step++
-		s.lastCalls = nil
+		s.lastCalls, s.said = nil, false
 	}
 	for i := range m.Blocks {
 		switch b := &m.Blocks[i]; b.Kind {
 		case engine.KindText:
 			if len(b.Texts) > 0 {
 				if t := normal(b.Texts[0].String()); t != "" {
-					s.last = t
+					s.last, s.said = t, true
 				}
 			}
 		case engine.KindCall:
@@ -213,7 +214,7 @@ const answerBytes = 1200
 
 // closeTurn takes what the turn that ends answered and delivered. n is the request that it answered.
 func (s *span) closeTurn(n int) {
-	if s.last != "" && len(s.lastCalls) == 0 && n > 0 {
+	if s.done() && n > 0 {
 		f := NewFact("answer-to-"+strconv.Itoa(n), bounded(s.last, answerBytes))
 		f.Confidence = Reported
 		s.answers = append(s.answers, f)
@@ -226,9 +227,13 @@ func (s *span) closeTurn(n int) {
 	}
 }
 
+// done reports whether the turn has ended: its last generation says something and calls nothing.
+func (s *span) done() bool { return s.said && len(s.lastCalls) == 0 }
+
 // newTurn forgets the turn that ended.
 func (s *span) newTurn() {
-	s.last, s.lastCalls, s.turnWritten, s.turnShipped, s.earlier = "", nil, nil, nil, nil
+	s.last, s.said = "", false
+	s.lastCalls, s.turnWritten, s.turnShipped, s.earlier = nil, nil, nil, nil
 	s.commands.Reset()
 }
 

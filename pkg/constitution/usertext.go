@@ -86,35 +86,64 @@ var observations = []string{
 	"tool_result", "function_results", "tool_use_error", "exception",
 }
 
-var wrapperOpen = regexp.MustCompile(`(?m)^[ \t]*<(` + strings.Join(append(wrappers[:len(wrappers):len(wrappers)], observations...), "|") + `)(?: [^>\n]*)?>`)
+var wrapperOpen = regexp.MustCompile(`^<(` + strings.Join(append(wrappers[:len(wrappers):len(wrappers)], observations...), "|") + `)(?: [^>\n]*)?>`)
+
+// maxOpen bounds the opening tag of a wrapper.
+const maxOpen = 256
+
+// nextWrapper finds the next opening tag of a wrapper that stands at the beginning of a line: where it begins and
+// ends, and its name.
+func nextWrapper(t string, from int) (begin, end int, name string) {
+	for i := from; ; i++ {
+		j := strings.IndexByte(t[i:], '<')
+		if j < 0 {
+			return -1, -1, ""
+		}
+		i += j
+		if !lineStart(t, i) {
+			continue
+		}
+		if m := wrapperOpen.FindStringSubmatch(t[i:min(len(t), i+maxOpen)]); m != nil {
+			return i, i + len(m[0]), m[1]
+		}
+	}
+}
+
+// lineStart reports whether nothing but blanks stands between the last line end and t[i].
+func lineStart(t string, i int) bool {
+	for i--; i >= 0 && (t[i] == ' ' || t[i] == '\t'); i-- {
+	}
+	return i < 0 || t[i] == '\n' || t[i] == '\r'
+}
 
 // unwrap takes the wrappers out of a text. One that is never closed is a wrapper only if the text begins with it,
 // and then it is the whole of it.
 func unwrap(t string) string {
-	if !strings.Contains(t, "<") {
-		return t
-	}
 	var b strings.Builder
 	begun := false // something that a person wrote stands before
 	keep := func(s string) {
 		b.WriteString(s)
 		begun = begun || strings.TrimSpace(s) != ""
 	}
+	search := 0
 	for {
-		m := wrapperOpen.FindStringSubmatchIndex(t)
-		if m == nil {
+		begin, end, name := nextWrapper(t, search)
+		if begin < 0 {
 			break
 		}
-		keep(t[:m[0]])
-		name := t[m[2]:m[3]]
-		_, after, closed := strings.Cut(t[m[1]:], "</"+name+">")
-		if begun && (!closed || slices.Contains(observations, name)) {
-			keep(t[m[0]:m[1]])
-			t = t[m[1]:]
+		begun = begun || strings.TrimSpace(t[:begin]) != ""
+		closeTag := "</" + name + ">"
+		stop := strings.Index(t[end:], closeTag)
+		if begun && (stop < 0 || slices.Contains(observations, name)) {
+			search = end
 			continue
 		}
+		keep(t[:begin])
+		if stop < 0 {
+			return b.String()
+		}
 		// What follows on the same line may open the next wrapper.
-		t = strings.TrimLeft(after, " \t")
+		t, search = strings.TrimLeft(t[end+stop+len(closeTag):], " \t"), 0
 	}
 	keep(t)
 	return b.String()

@@ -32,7 +32,7 @@ var (
 
 	// guardedWords mark what a rule of safety or security is about, whatever it says of it.
 	guardedWords = regexp.MustCompile(`(?i)\b(?:secrets?|passwords?|passphrases?|credentials?|api[ -]?keys?|private keys?|(?:access|auth|api|bearer) tokens?|\.env|privacy|private (?:data|information)|personal(?:ly)? (?:data|information|identif\w+)|pii|gdpr|hipaa|confidential|sensitive|security|secure|safety|unsafe|dangerous|malware|leak\w*|exfiltrat\w*|encrypt\w*|credit cards?|customer data|medical|patients?)\b` +
-		`|contraseña|senha|mot de passe|passwort|segur(?:idad|ança)|privaci|sécurité|datenschutz|sicherheit|密码|密碼|密钥|密鑰|隐私|隱私|安全|机密|機密|个人信息|個人情報|パスワード|秘密|プライバシー|비밀번호|개인정보|парол|персональн`)
+		`|contraseña|senha|mot de passe|passw[oö]rt|segur(?:idad|ança)|privaci|sécurité|datenschutz|sicherheit|密码|密碼|密钥|密鑰|隐私|隱私|安全|机密|機密|个人信息|個人情報|パスワード|秘密|プライバシー|비밀번호|개인정보|парол|персональн`)
 
 	// harmfulWords mark what does harm that cannot be undone. A rule about it is one of safety where it forbids or
 	// sets a condition; "delete the old files" is a task.

@@ -1,0 +1,74 @@
+package constitution
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/ullage/ullage/pkg/engine"
+)
+
+func TestUserTexts(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"plain", "fix it\n", "fix it"},
+		{"reminder behind", "fix it\n<system-reminder>\nbe brief\n</system-reminder>", "fix it"},
+		{"reminder before", "<system-reminder>x</system-reminder>\n\nfix it", "fix it"},
+		{"reminders in a row", "<system-reminder>x</system-reminder><system-reminder>y</system-reminder>", ""},
+		{"reminder that is never closed", "<system-reminder>\nx", ""},
+		{"a tag quoted in a line", "what does <system-reminder> mean?", "what does <system-reminder> mean?"},
+		{"a tag never closed below the user's words", "see:\n<system-reminder>\nis it closed?", "see:\n<system-reminder>\nis it closed?"},
+		{"output that a person quotes", "I see\n<output>\n1\n</output>", "I see\n<output>\n1\n</output>"},
+		{"observation", "<returncode>1</returncode>\n<output>\nboom\n</output>", ""},
+		{"open file, then words", "<ide_opened_file>The user opened a.go</ide_opened_file>\nexplain", "explain"},
+		{"environment", "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>", ""},
+		{"instructions file", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nnever\n</INSTRUCTIONS>", ""},
+		{"interrupt", "[Request interrupted by user]", ""},
+		{"client's summary", "This session is being continued from a previous conversation that ran out of context.", ""},
+		{"our head", engine.Head(engine.Sum(nil), "## Findings\na: b"), ""},
+		{"our form", engine.FormMark + "12 lines cut]", ""},
+		{"command without words", "<command-name>/clear</command-name>\n<command-args></command-args>", ""},
+		{"command with words", "<command-name>/fix</command-name>\n<command-args>the bug</command-args>", "/fix the bug"},
+		{"blank", " \n\t", ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			got := UserTexts([]engine.Message{{Role: engine.User, Blocks: []engine.Block{
+				{Kind: engine.KindText, Texts: []engine.Text{engine.PlainText(c.text)}},
+			}}})
+			if strings.Join(got, "|") != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestSentencesOfTheUserThatAreRules(t *testing.T) {
+	for _, c := range []struct {
+		sentence string
+		rule, p0 bool
+	}{
+		{"Never push to main.", true, true},
+		{"Please don't reformat files that you do not change.", true, false},
+		{"Keep it under 80 columns.", true, false},
+		{"Use at most 3 retries.", true, false},
+		{"Ask me before you add a dependency.", true, false},
+		{"Make sure that the tests pass.", true, false},
+		{"Do not log passwords.", true, true},
+		{"The output must stay valid UTF-8.", true, false},
+		{"Ne modifie jamais la base de production.", true, true},
+		{"Niemals Passwörter ausgeben.", true, true},
+		{"I don't know why this fails.", false, false},
+		{"It has never worked on Windows.", false, false},
+		{"The tests always failed in CI.", true, false}, // a story, but the word stands; it is the user's own
+		{"Delete the old fixtures.", false, false},
+		{"Must it be Go?", false, false},
+		{"Build the parser.", false, false},
+	} {
+		constraints, _ := rules(c.sentence)
+		if got := len(constraints) == 1; got != c.rule {
+			t.Errorf("%q: a rule: %v", c.sentence, got)
+			continue
+		}
+		if c.rule && (constraints[0].Statement != c.sentence || constraints[0].P0(Constraints) != c.p0) {
+			t.Errorf("%q: %+v, P0 %v", c.sentence, constraints[0], constraints[0].P0(Constraints))
+		}
+	}
+}
