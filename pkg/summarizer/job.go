@@ -20,6 +20,8 @@ type Job struct {
 	Key      record.Key      `json:"key"`
 	Format   wire.Format     `json:"format"`
 	Coverage engine.Coverage `json:"coverage"` // of the prior's messages and the span's
+	// Prior is what the summary is merged onto. One without a coverage is a head that a client took over into its own
+	// history: the span begins with the task then.
 	Prior    *engine.Summary `json:"prior,omitempty"`
 	Span     record.Ref      `json:"span"`
 	FromStep int             `json:"from_step"` // first and last step of the span
@@ -55,8 +57,6 @@ func (j Job) Check() error {
 		return fault("cap %d and w_eff %d must be positive", j.Cap, j.WEff)
 	case j.FromRaw && j.Prior != nil:
 		return fault("a fold from raw has no prior")
-	case j.Prior != nil && j.Prior.Coverage.IsZero():
-		return fault("the prior names no coverage")
 	}
 	switch j.Format {
 	case wire.Anthropic, wire.Chat, wire.Responses:

@@ -1,0 +1,45 @@
+// Command gateway is the person's end of Ullage: the service, the demonstration, and the verbs that look at
+// transcripts and tasks.
+//
+//	          ┌──────────── gateway serve ────────────┐
+//	agent ──HTTP──> gateway ── compactor ── engine     │   one process, one data directory;
+//	          │        │           │                   │   with --nats the bus is a cluster, and
+//	          │     replica ──── store (SQLite)        │   minter and summarizer are processes
+//	          │        │                               │   of their own
+//	          │       bus (embedded JetStream)         │
+//	          │        ├── minter                      │
+//	          │        └── summarizer                  │
+//	          └────────────────────────────────────────┘
+package main
+
+import (
+	"os"
+
+	"github.com/alecthomas/kong"
+
+	"github.com/ullage/ullage/internal/cli"
+)
+
+type commands struct {
+	Serve  serveCmd  `cmd:"" help:"Serve the HTTP API, with the log, a minter and a summariser embedded unless told of a cluster."`
+	Replay replayCmd `cmd:"" help:"Run transcripts through the real pipeline and say what happened at each step."`
+}
+
+func main() {
+	var c commands
+	k := kong.Parse(&c,
+		kong.Name("gateway"),
+		kong.Description("Ullage keeps room in an agent's context window: the record is never rewritten, the view is derived on every call.\n\nExit status: 0 done; 1 an error, said on standard error; 2 done, and something was found wrong."),
+		kong.UsageOnError(),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, Summary: true}),
+	)
+	ctx, stop := cli.Signals()
+	defer stop()
+	k.BindTo(ctx, (*contextArg)(nil))
+	err := k.Run()
+	if err != nil {
+		stop()
+		cli.Exit(err)
+	}
+	os.Exit(0)
+}

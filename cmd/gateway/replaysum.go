@@ -1,0 +1,130 @@
+package main
+
+import (
+	"strconv"
+
+	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/transcript"
+)
+
+// replaySummary is the last object of a replay.
+type replaySummary struct {
+	tally
+	Files   []*fileSummary `json:"files"`
+	Invalid []string       `json:"invalid,omitempty"` // views that the validator refused
+
+	file *fileSummary
+	last string // task of the last line
+}
+
+// tally counts boundaries.
+type tally struct {
+	Tasks      int            `json:"tasks"`
+	Steps      int            `json:"steps"`
+	Preflights int            `json:"preflights"`
+	Passes     int            `json:"passes"`   // steps at which a tier acted
+	Folds      int            `json:"folds"`    // summaries applied, preflights included
+	Rewrites   int            `json:"rewrites"` // boundaries that changed bytes of the prefix sent before
+	LongestRun int            `json:"longest_pass_run"`
+	TokensRaw  int            `json:"tokens_raw"`  // over all steps, what the history would have taken
+	TokensSent int            `json:"tokens_sent"` // what the views took
+	PeakRaw    int            `json:"peak_raw_tokens"`
+	PeakSent   int            `json:"peak_view_tokens"`
+	Misses     int            `json:"misses"`
+	Outcomes   map[string]int `json:"outcomes"`
+	Tiers      map[string]int `json:"tiers"` // steps by the highest tier that acted
+	Tight      int            `json:"tight_steps"`
+	PassesPer  float64        `json:"passes_per_100_steps"`
+	FoldsPer   float64        `json:"folds_per_100_steps"`
+	run        int
+	lastBytes  int
+}
+
+type fileSummary struct {
+	File      string              `json:"file"`
+	Source    string              `json:"source,omitempty"`
+	Unclaimed string              `json:"unclaimed,omitempty"`
+	Repairs   *transcript.Repairs `json:"repairs,omitempty"`
+	Notes     []string            `json:"notes,omitempty"`
+	*tally
+}
+
+func (s *replaySummary) unclaimed(name string, err error) {
+	s.Files = append(s.Files, &fileSummary{File: name, Unclaimed: err.Error()})
+}
+
+func (s *replaySummary) begin(f *transcript.File) {
+	r := f.Total()
+	s.file = &fileSummary{File: f.Path, Source: f.Source, Repairs: &r, Notes: f.Notes, tally: &tally{}}
+	s.Files = append(s.Files, s.file)
+	s.last = ""
+}
+
+func (s *replaySummary) invalid(task string, res *compactor.Result) {
+	s.Invalid = append(s.Invalid, task+" step "+strconv.Itoa(res.Report.Step)+": "+res.Invalid.Error())
+}
+
+func (s *replaySummary) add(l *compactor.Line) {
+	first := l.Task != s.last
+	s.last = l.Task
+	s.tally.add(l, first)
+	s.file.tally.add(l, first)
+}
+
+func (t *tally) add(l *compactor.Line, first bool) {
+	if t.Outcomes == nil {
+		t.Outcomes, t.Tiers = make(map[string]int), make(map[string]int)
+	}
+	if first {
+		t.Tasks++
+		t.run, t.lastBytes = 0, 0
+	}
+	t.Outcomes[string(l.Outcome)]++
+	if l.Fold != nil {
+		t.Folds++
+	}
+	if l.Kept < t.lastBytes {
+		t.Rewrites++
+	}
+	t.lastBytes = l.Bytes
+	if l.Boundary == engine.Preflight.String() {
+		t.Preflights++
+		return
+	}
+	t.Steps++
+	t.TokensRaw += l.RawTok
+	t.TokensSent += l.ViewTok
+	t.PeakRaw, t.PeakSent = max(t.PeakRaw, l.RawTok), max(t.PeakSent, l.ViewTok)
+	t.Misses += l.Misses
+	if l.Report.Tight {
+		t.Tight++
+	}
+	if l.Tier > 0 {
+		t.Passes++
+		t.Tiers[strconv.Itoa(int(l.Tier))]++
+		t.run++
+		t.LongestRun = max(t.LongestRun, t.run)
+	} else {
+		t.run = 0
+	}
+}
+
+func (s *replaySummary) finish() {
+	s.tally.finish()
+	for _, f := range s.Files {
+		if f.tally != nil {
+			f.tally.finish()
+		}
+	}
+}
+
+func (t *tally) finish() {
+	if t.Outcomes == nil {
+		t.Outcomes, t.Tiers = map[string]int{}, map[string]int{}
+	}
+	if t.Steps > 0 {
+		t.PassesPer = float64(t.Passes*1000/t.Steps) / 10
+		t.FoldsPer = float64(t.Folds*1000/t.Steps) / 10
+	}
+}

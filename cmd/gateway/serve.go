@@ -1,0 +1,76 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/ullage/ullage/internal/cli"
+	"github.com/ullage/ullage/internal/node"
+)
+
+// contextArg is how kong hands the context to a verb.
+type contextArg = context.Context
+
+// data are the flags of a verb that opens a data directory.
+type data struct {
+	Data string `default:"./ullage-data" env:"ULLAGE_DATA" placeholder:"DIR" help:"Data directory. One process at a time may hold it."`
+}
+
+type serveCmd struct {
+	cli.Common `embed:""`
+	cli.Knobs  `embed:"" group:"Operation:"`
+	data       `embed:""`
+	Listen     string        `default:"127.0.0.1:8420" env:"ULLAGE_LISTEN" placeholder:"ADDR" help:"Address of the HTTP API."`
+	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own."`
+	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one."`
+	Rules      string        `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
+	LLM        string        `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
+	LLMBaseURL string        `name:"llm-base-url" env:"ULLAGE_LLM_BASE_URL" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
+	Deadline   time.Duration `name:"fold-deadline" default:"20s" env:"COMPACTION_FOLD_DEADLINE" help:"How long a step waits for a floor summary before the static checkpoint stands in."`
+	MintSlots  int           `default:"4" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
+}
+
+// Run serves until the process is asked to stop, then drains: no new requests, those in hand are answered, mints and
+// folds in hand finish, the log and the store are closed.
+func (c *serveCmd) Run(ctx contextArg) error {
+	log := c.Logger()
+	budget, err := c.Budget(c.Window)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	l, err := cli.Listen(ctx, c.Listen)
+	if err != nil {
+		return err
+	}
+	embedded := c.NATS == ""
+	n, err := node.Open(ctx, node.Config{Name: "gateway", Dir: c.Data, NATS: c.NATS, Gateway: true, Minter: embedded, Summarizer: embedded,
+		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Slots: c.MintSlots, Log: log})
+	if err != nil {
+		return errors.Join(fmt.Errorf("serve: %w", err), l.Close())
+	}
+	log.Info("serving", slog.String("listen", l.Addr().String()), slog.String("data", c.Data), slog.Bool("embedded", embedded), slog.Int("window", c.Window))
+
+	// The API stops first; only then do the parts that it stands on.
+	parts, stopParts := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopParts()
+	g, running := errgroup.WithContext(parts)
+	g.Go(func() error { return n.Run(parts) })
+	g.Go(func() error {
+		defer stopParts()
+		api, stopAPI := context.WithCancel(ctx)
+		defer stopAPI()
+		context.AfterFunc(running, stopAPI)
+		return n.Server().Serve(api, l)
+	})
+	err = g.Wait()
+	err = errors.Join(err, n.Close())
+	if err == nil {
+		log.Info("stopped")
+	}
+	return err
+}

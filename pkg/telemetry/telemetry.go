@@ -1,0 +1,125 @@
+// Package telemetry turns what the parts report into Prometheus metrics. It is the only package that knows
+// Prometheus; the registry is its own, so that a test or a program can hold several.
+package telemetry
+
+import (
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/minter"
+)
+
+// Metrics are a process's metrics.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	boundaries *prometheus.CounterVec
+	tiers      *prometheus.CounterVec
+	folds      *prometheus.CounterVec
+	moves      *prometheus.CounterVec
+	misses     prometheus.Counter
+	invalid    prometheus.Counter
+	saved      prometheus.Counter
+	took       *prometheus.HistogramVec
+	waited     prometheus.Histogram
+	mints      *prometheus.CounterVec
+	mintTook   prometheus.Histogram
+	mintLag    prometheus.Histogram
+	requests   *prometheus.CounterVec
+	answered   *prometheus.HistogramVec
+}
+
+var fine = prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
+
+// New makes the metrics of a process with this name.
+func New(process string) *Metrics {
+	m := &Metrics{registry: prometheus.NewRegistry()}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		c := prometheus.NewCounterVec(prometheus.CounterOpts{Name: "ullage_" + name, Help: help}, labels)
+		m.registry.MustRegister(c)
+		return c
+	}
+	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ullage_" + name, Help: help, Buckets: fine}, labels)
+		m.registry.MustRegister(h)
+		return h
+	}
+	m.boundaries = counter("boundaries_total", "Preflights and steps by outcome.", "boundary", "outcome")
+	m.tiers = counter("passes_total", "Passes by the highest tier that acted.", "tier")
+	m.folds = counter("folds_total", "Floor summaries applied, by source.", "source")
+	m.moves = counter("moves_total", "Forms applied, by rung.", "rung")
+	m.misses = counter("misses_total", "Tool parts that a pass found without a form.").WithLabelValues()
+	m.invalid = counter("invalid_views_total", "Reduced views that the validator refused; the unreduced request went out.").WithLabelValues()
+	m.saved = counter("saved_tokens_total", "Predicted tokens that views were smaller than their histories.").WithLabelValues()
+	m.took = histogram("boundary_seconds", "Time of one boundary.", "boundary")
+	m.waited = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ullage_fold_wait_seconds", Help: "Time that a boundary waited for a fold.", Buckets: fine})
+	m.registry.MustRegister(m.waited)
+	m.mints = counter("mints_total", "Finished calls that a minter looked at, by result.", "result")
+	m.mintTook = histogram("mint_seconds", "Time of one mint.").WithLabelValues().(prometheus.Histogram)
+	m.mintLag = histogram("mint_lag_seconds", "From the entry on the log to its form on the log.").WithLabelValues().(prometheus.Histogram)
+	m.requests = counter("http_requests_total", "HTTP requests by route and status.", "route", "status")
+	m.answered = histogram("http_request_seconds", "Time of one HTTP request.", "route")
+	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ullage_process_info", Help: "Which process this is."}, []string{"process"})
+	m.registry.MustRegister(info)
+	info.WithLabelValues(process).Set(1)
+	return m
+}
+
+// Gauge adds a gauge that is read when it is asked for.
+func (m *Metrics) Gauge(name, help string, read func() float64) {
+	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ullage_" + name, Help: help}, read))
+}
+
+// Handler serves the metrics.
+func (m *Metrics) Handler() http.Handler {
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{})
+}
+
+// Boundary takes in a preflight or a step.
+func (m *Metrics) Boundary(r *compactor.Result) {
+	if r.Repeated {
+		return
+	}
+	rep := &r.Report
+	m.boundaries.WithLabelValues(rep.Boundary, string(rep.Outcome)).Inc()
+	m.took.WithLabelValues(rep.Boundary).Observe(r.Took.Seconds())
+	if rep.Tier > 0 {
+		m.tiers.WithLabelValues(strconv.Itoa(int(rep.Tier))).Inc()
+	}
+	if rep.Fold != nil {
+		m.folds.WithLabelValues(rep.Fold.Source).Inc()
+		m.waited.Observe(float64(rep.Fold.WaitedMS) / 1000)
+	}
+	for i := range rep.Moves {
+		m.moves.WithLabelValues(rep.Moves[i].Rung).Inc()
+	}
+	m.misses.Add(float64(rep.Misses))
+	m.saved.Add(float64(max(0, rep.RawTok-rep.ViewTok)))
+	if r.Invalid != nil {
+		m.invalid.Inc()
+	}
+}
+
+// Mint takes in one mint.
+func (m *Metrics) Mint(e minter.Event) {
+	if !e.Minted {
+		m.mints.WithLabelValues("left").Inc()
+		return
+	}
+	m.mints.WithLabelValues("minted").Inc()
+	m.mintTook.Observe(e.Took.Seconds())
+	m.mintLag.Observe(max(0, e.Lag.Seconds()))
+}
+
+// Request takes in one HTTP request.
+func (m *Metrics) Request(route string, status int, took time.Duration) {
+	m.requests.WithLabelValues(route, strconv.Itoa(status)).Inc()
+	m.answered.WithLabelValues(route).Observe(took.Seconds())
+}
