@@ -91,7 +91,7 @@ func anthropicParts(content gjson.Result, rep *Repairs) (parts []part, results [
 			return
 		}
 		raw := json.RawMessage(b.Raw)
-		switch typ := b.Get("type").Str; typ {
+		switch text(b.Get("type")) {
 		case "text":
 			if blank(text(b.Get("text"))) {
 				rep.EmptyTexts++
@@ -139,7 +139,7 @@ func cleanResult(raw json.RawMessage, b gjson.Result, rep *Repairs) json.RawMess
 	var kept []json.RawMessage
 	dropped := 0
 	each(content, func(c gjson.Result) {
-		if !c.IsObject() || c.Get("type").Str == "text" && blank(text(c.Get("text"))) {
+		if typ := text(c.Get("type")); typ == "" || typ == "text" && blank(text(c.Get("text"))) {
 			dropped++
 			return
 		}

@@ -22,7 +22,8 @@ type round struct {
 	before  []event
 	parts   []part
 	calls   []*callRef
-	results []*callRef // in order of arrival
+	byID    map[string]*callRef // the first call with each id
+	results []*callRef          // in order of arrival
 	usage   *engine.Usage
 }
 
@@ -81,7 +82,7 @@ func group(d dialect, events []event, rep *Repairs) (rounds []*round, after []ev
 		case evModel:
 			r := open[ev.step]
 			if ev.step == "" || r == nil {
-				r = &round{before: after}
+				r = &round{before: after, byID: map[string]*callRef{}}
 				after = nil
 				rounds = append(rounds, r)
 				if ev.step != "" {
@@ -105,23 +106,19 @@ func (r *round) add(at int, ev event, rep *Repairs) {
 	}
 	for _, p := range ev.parts {
 		if p.kind == partCall {
-			if old := r.find(p.id); old != nil && bytes.Equal(old.part.raw, p.raw) {
+			old := r.byID[p.id]
+			if old != nil && bytes.Equal(old.part.raw, p.raw) {
 				rep.Duplicates++
 				continue
 			}
-			r.calls = append(r.calls, &callRef{part: p, round: r, at: at})
+			c := &callRef{part: p, round: r, at: at}
+			if old == nil {
+				r.byID[p.id] = c
+			}
+			r.calls = append(r.calls, c)
 		}
 		r.parts = append(r.parts, p)
 	}
-}
-
-func (r *round) find(id string) *callRef {
-	for _, c := range r.calls {
-		if c.part.id == id {
-			return c
-		}
-	}
-	return nil
 }
 
 // answer gives every call its result: the latest call before it with its id, else the first after it.
@@ -136,7 +133,7 @@ func answer(d dialect, events []event, rounds []*round, rep *Repairs) {
 		if ev.kind != evResult {
 			continue
 		}
-		to := target(byID[ev.call], i)
+		to := target(byID[ev.call], i, ev.output)
 		switch {
 		case to == nil:
 			rep.Orphans++
@@ -149,7 +146,7 @@ func answer(d dialect, events []event, rounds []*round, rep *Repairs) {
 			to.round.results = append(to.round.results, to)
 		}
 	}
-	used := map[string]bool{}
+	used := map[string]int{}
 	for _, r := range rounds {
 		sort.SliceStable(r.results, func(a, b int) bool { return r.results[a].seq < r.results[b].seq })
 		for _, c := range r.calls {
@@ -165,26 +162,32 @@ func answer(d dialect, events []event, rounds []*round, rep *Repairs) {
 
 // target is the call that a result at place i answers: the latest one before it, or the first of its step that still
 // waits if the step used the id twice; the first behind it if none is before.
-func target(refs []*callRef, i int) *callRef {
+func target(refs []*callRef, i int, output string) *callRef {
 	var last *callRef
 	for _, c := range refs {
-		if c.at <= i || last == nil {
+		if (c.at <= i || last == nil) && answers(c.part.result, output) {
 			last = c
 		}
 	}
 	for _, c := range refs {
-		if c.round == last.round && c.at <= i && !c.recorded {
+		if last != nil && c.round == last.round && c.at <= i && !c.recorded && answers(c.part.result, output) {
 			return c
 		}
 	}
 	return last
 }
 
+// answers says whether an output of this type answers a call that wants another: Codex answers local_shell_call with
+// function_call_output.
+func answers(want, output string) bool {
+	return output == "" || want == output || want == "local_shell_call_output" && output == "function_call_output"
+}
+
 // rename gives a call that repeats an id another one, where the format wants ids to be unique: over the request for
 // Anthropic and Responses (wire.md A24, R2), in one step for Chat.
-func rename(d dialect, r *round, used map[string]bool, rep *Repairs) {
+func rename(d dialect, r *round, used map[string]int, rep *Repairs) {
 	if d.format() == wire.Chat {
-		used = map[string]bool{}
+		used = map[string]int{}
 	}
 	byRaw := map[string][]int{}
 	for i, p := range r.parts {
@@ -199,11 +202,11 @@ func rename(d dialect, r *round, used map[string]bool, rep *Repairs) {
 		} else if id == "" {
 			id = "call"
 		}
-		base := id
-		for n := 2; used[id]; n++ {
-			id = base + "-" + strconv.Itoa(n)
+		for base := id; used[id] > 0; {
+			used[base]++
+			id = base + "-" + strconv.Itoa(used[base])
 		}
-		used[id] = true
+		used[id] = 1
 		if id == c.part.id {
 			continue
 		}

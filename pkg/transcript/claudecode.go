@@ -1,7 +1,6 @@
 package transcript
 
 import (
-	"sort"
 	"strings"
 
 	"github.com/tidwall/gjson"
@@ -96,6 +95,7 @@ type claudeSession struct {
 	onPath  map[int]bool
 	took    map[int]bool // records whose results were taken to a path
 	steps   map[string][]int
+	results []event // of the whole file; seq is the record's index and one
 }
 
 func (s *claudeSession) record(v gjson.Result) {
@@ -174,8 +174,22 @@ func (s *claudeSession) link() {
 		}
 	}
 	for i := range s.recs {
-		p := s.path(i)
-		s.recs[i].root = p[0]
+		if p := s.recs[i].parent; p >= 0 && p < i {
+			s.recs[i].root = s.recs[p].root
+		} else {
+			s.recs[i].root = s.path(i)[0]
+		}
+	}
+	var quiet Repairs
+	for i := range s.recs {
+		if s.recs[i].typ != "user" {
+			continue
+		}
+		_, results := anthropicParts(s.recs[i].v.Get("message.content"), &quiet)
+		for _, res := range results {
+			res.seq = i + 1
+			s.results = append(s.results, res)
+		}
 	}
 }
 
@@ -402,38 +416,29 @@ func blockIdentity(p part) string {
 
 // offPath are the results, outside the path, of calls on it.
 func (s *claudeSession) offPath(path []int, side bool, calls map[string]bool, rep *Repairs) (out []event) {
-	on := map[int]bool{}
-	answered := map[string]bool{}
+	on := make(map[int]bool, len(path))
 	for _, i := range path {
 		on[i] = true
-		each(s.recs[i].v.Get("message.content"), func(b gjson.Result) {
-			if id := b.Get("tool_use_id").String(); id != "" {
-				answered[id] = true
-			}
-		})
 	}
-	var quiet Repairs
-	for i := range s.recs {
-		r := &s.recs[i]
-		if on[i] || r.typ != "user" || r.side != side {
+	answered := map[string]bool{}
+	for _, res := range s.results {
+		if on[res.seq-1] {
+			answered[res.call] = true
+		}
+	}
+	for _, res := range s.results {
+		i := res.seq - 1
+		if on[i] || s.recs[i].side != side || !calls[res.call] {
 			continue
 		}
-		_, results := anthropicParts(r.v.Get("message.content"), &quiet)
-		for _, res := range results {
-			if !calls[res.call] {
-				continue
-			}
-			s.took[i] = true
-			if answered[res.call] {
-				rep.Duplicates++ // a copy of a result on the path
-				continue
-			}
-			answered[res.call] = true
-			res.seq = i + 1
-			out = append(out, res)
+		s.took[i] = true
+		if answered[res.call] {
+			rep.Duplicates++ // a copy of a result on the path
+			continue
 		}
+		answered[res.call] = true
+		out = append(out, res)
 	}
-	sort.SliceStable(out, func(a, b int) bool { return out[a].seq < out[b].seq })
 	return out
 }
 

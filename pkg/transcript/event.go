@@ -26,8 +26,10 @@ type event struct {
 	// raw is a whole wire element, used as it is in place of parts (Chat and Responses only).
 	raw json.RawMessage
 	// call and raw: the id that a result answers, and the result as its format carries it.
-	call  string
-	usage *engine.Usage
+	call string
+	// output is the type of a Responses result: it answers only a call that is answered by this type.
+	output string
+	usage  *engine.Usage
 	// seq orders the results of one step; where it is 0 the order of events does.
 	seq int
 }

@@ -50,14 +50,15 @@ func fileID(path string) string {
 
 // uniqueIDs gives tasks that share an id a number each, the first excepted.
 func uniqueIDs(tasks []Task) {
-	seen := map[string]bool{}
+	used := map[string]int{}
 	for i := range tasks {
 		id := tasks[i].ID
-		for n := 2; seen[id]; n++ {
-			tail := "-" + strconv.Itoa(n)
-			id = tasks[i].ID[:min(len(tasks[i].ID), maxID-len(tail))] + tail
+		for base := id; used[id] > 0; {
+			used[base]++
+			tail := "-" + strconv.Itoa(used[base])
+			id = base[:min(len(base), maxID-len(tail))] + tail
 		}
-		seen[id] = true
+		used[id] = 1
 		tasks[i].ID = id
 	}
 }

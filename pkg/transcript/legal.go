@@ -47,7 +47,9 @@ func legalAnthropic(messages []json.RawMessage) error {
 		n := 0
 		each(content, func(b gjson.Result) {
 			n++
-			switch b.Get("type").String() {
+			switch text(b.Get("type")) {
+			case "":
+				err = fmt.Errorf("messages[%d] holds a block without a type", i)
 			case "text":
 				if blank(text(b.Get("text"))) {
 					err = fmt.Errorf("messages[%d] holds an empty text", i)
@@ -64,6 +66,11 @@ func legalAnthropic(messages []json.RawMessage) error {
 					err = fmt.Errorf("messages[%d] holds a result of %q, which is not an open call", i, id)
 				}
 				delete(open, id)
+				each(b.Get("content"), func(c gjson.Result) {
+					if typ := text(c.Get("type")); typ == "" || typ == "text" && blank(text(c.Get("text"))) {
+						err = fmt.Errorf("messages[%d] holds a result with an empty text, or a block without a type", i)
+					}
+				})
 			}
 		})
 		switch {

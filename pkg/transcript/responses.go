@@ -162,7 +162,7 @@ func responsesEvents(it gjson.Result, rep *Repairs) []event {
 			return nil
 		}
 		return []event{{kind: evModel, parts: []part{{kind: partReasoning, raw: raw}}}}
-	case isCall && id != "":
+	case isCall && (id != "" || typ == "function_call" || typ == "custom_tool_call"):
 		name := text(it.Get("name"))
 		switch typ {
 		case "function_call":
@@ -192,10 +192,16 @@ func responsesEvents(it gjson.Result, rep *Repairs) []event {
 			return []event{{kind: evModel, parts: []part{{kind: partOther, raw: raw}}}} // run by the server
 		}
 		out := it.Get("output")
-		if typ != "tool_search_output" && (!out.Exists() || out.Type == gjson.Null) {
+		switch {
+		case typ == "tool_search_output" || out.Type == gjson.String || out.IsArray():
+		case out.IsObject():
+			raw = setField(raw, "output", "["+out.Raw+"]")
+		case !out.Exists() || out.Type == gjson.Null:
 			raw = setField(raw, "output", `""`)
+		default:
+			raw = setField(raw, "output", quote(out.Raw))
 		}
-		return []event{{kind: evResult, call: id, raw: raw}}
+		return []event{{kind: evResult, call: id, output: typ, raw: raw}}
 	case isCall || isModelItem(typ):
 		return []event{{kind: evModel, parts: []part{{kind: partOther, raw: raw}}}}
 	case typ == "ghost_snapshot" || typ == "":
