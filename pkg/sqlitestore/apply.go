@@ -8,8 +8,9 @@ import (
 	"github.com/ullage/ullage/pkg/store"
 )
 
-// inlineBelow is the size of content that stands in its row; larger content is a blob, shared inside the tenant.
-const inlineBelow = 512
+// inlineBelow is the size at rest of content that stands in its row; larger content is a blob, shared inside the
+// tenant. Finding a blob by its hash costs a page of its index, so sharing pays only for what takes a page itself.
+const inlineBelow = 4096
 
 // keyAnchor is the fixed key of the anchor's rows in task_compaction_snapshot.
 const keyAnchor = "meta:anchor"
@@ -124,12 +125,16 @@ func (w *writer) frame(k *known, p *prepared) error {
 		return err
 	}
 	for i := range p.contents {
-		blob, body, err := w.content(p.Key.Tenant, p.contents[i])
+		c := &p.contents[i]
+		blob, body, err := w.content(p.Key.Tenant, *c)
 		if err != nil {
 			return err
 		}
-		n := k.head.Rows + i
-		if _, err := w.exec("insert_message", k.id, n, int64(p.Seq), p.contents[i].Hash[:], blob, body); err != nil {
+		var enc, rawLen any
+		if blob == nil {
+			enc, rawLen = int(c.Enc), c.Len
+		}
+		if _, err := w.exec("insert_message", k.id, k.head.Rows+i, int64(p.Seq), c.Hash[:], blob, enc, rawLen, body); err != nil {
 			return err
 		}
 	}
@@ -150,10 +155,20 @@ func (w *writer) frame(k *known, p *prepared) error {
 	if err := w.remember(k.id, p); err != nil {
 		return err
 	}
-	if _, err := w.exec("move_head", k.id, int64(head.Seq), head.Hash[:], head.Rows, head.Path, head.Steps, head.Format); err != nil {
-		return err
-	}
+	w.moved[k] = struct{}{}
 	k.head, k.path, k.envelope, k.layout = head, path, envelope, layout
+	return nil
+}
+
+// moveHeads writes the heads that moved in this transaction: one write for a task, however many frames it got.
+func (w *writer) moveHeads() error {
+	for k := range w.moved {
+		h := &k.head
+		if _, err := w.exec("move_head", k.id, int64(h.Seq), h.Hash[:], h.Rows, h.Path, h.Steps, h.Format); err != nil {
+			return err
+		}
+	}
+	clear(w.moved)
 	return nil
 }
 
@@ -218,7 +233,7 @@ func (w *writer) finished(k *known, p *prepared) error {
 
 // content returns a content's place in a row: a blob's id, or the bytes themselves when they are few.
 func (w *writer) content(tenant string, c record.Part) (blob, body any, err error) {
-	if c.Enc == record.Plain && c.Len < inlineBelow {
+	if c.Enc != record.Elsewhere && len(c.Stored) < inlineBelow {
 		if c.Stored == nil {
 			return nil, []byte{}, nil
 		}
@@ -278,6 +293,7 @@ func (w *writer) moveCursor(stream, epoch string, seq uint64) error {
 
 // erase removes all of a task but its name, and the contents that no other task refers to.
 func (w *writer) erase(key record.Key, k *known) error {
+	delete(w.moved, k)
 	if _, err := w.exec("erase_begin", k.id); err != nil {
 		return err
 	}

@@ -14,7 +14,7 @@ INSERT INTO blob(tenant, hash, enc, raw_len, body) VALUES (?, ?, ?, ?, ?);
 INSERT INTO task_frame(task, seq, hash, rows, step, envelope, layout, path, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_message
-INSERT INTO task_message(task, n, seq, hash, blob, body) VALUES (?, ?, ?, ?, ?, ?);
+INSERT INTO task_message(task, n, seq, hash, blob, enc, raw_len, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?);
 
 -- name: insert_call
 INSERT INTO task_call(task, seq, call, hash, input_blob, output_blob, input, output, body) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?);
@@ -96,7 +96,7 @@ SELECT hash, body FROM task_frame WHERE task = ? AND seq = ?;
 SELECT step, seq, hash, body FROM task_frame WHERE task = ? AND step IS NOT NULL ORDER BY seq;
 
 -- name: messages
-SELECT m.n, m.hash, m.body, b.enc, b.raw_len, b.body
+SELECT m.n, m.hash, coalesce(m.enc, b.enc), coalesce(m.raw_len, b.raw_len), coalesce(m.body, b.body)
 FROM task_message m LEFT JOIN blob b ON b.id = m.blob
 WHERE m.task = ? AND m.n >= ? AND m.n < ? ORDER BY m.n;
 
@@ -114,7 +114,7 @@ SELECT seq, hash, body FROM task_tool_compaction WHERE task = ?;
 SELECT seq, hash, body FROM task_fold WHERE task = ?;
 
 -- name: calls
-SELECT c.seq, c.hash, c.body, c.input, i.enc, i.raw_len, i.body, c.output, o.enc, o.raw_len, o.body
+SELECT c.seq, c.hash, c.body, coalesce(c.input, i.body), coalesce(c.output, o.body)
 FROM task_call c LEFT JOIN blob i ON i.id = c.input_blob LEFT JOIN blob o ON o.id = c.output_blob
 WHERE c.task = ? AND c.call = ? ORDER BY c.seq;
 
@@ -127,9 +127,6 @@ SELECT enc, raw_len, body FROM blob WHERE hash = ? AND tenant = ?;
 -- name: blob_id
 SELECT id FROM blob WHERE hash = ? AND tenant = ?;
 
--- name: blob_of
-SELECT enc, raw_len, body FROM blob WHERE id = ?;
-
 -- name: verify_tasks
 SELECT id, tenant, task, head_seq, head_hash, rows, path, steps, state FROM task ORDER BY tenant, task;
 
@@ -140,10 +137,12 @@ SELECT tenant, hash, enc, raw_len, body FROM blob ORDER BY id;
 SELECT seq, hash, rows, step, path, body FROM task_frame WHERE task = ? ORDER BY seq;
 
 -- name: verify_calls
-SELECT call, seq, hash, body, input_blob IS NOT NULL, input, output_blob IS NOT NULL, output FROM task_call WHERE task = ? ORDER BY seq;
+SELECT c.call, c.seq, c.hash, c.body, i.hash, c.input, o.hash, c.output
+FROM task_call c LEFT JOIN blob i ON i.id = c.input_blob LEFT JOIN blob o ON o.id = c.output_blob
+WHERE c.task = ? ORDER BY c.seq;
 
 -- name: verify_snapshot
 SELECT key, chk, seq, rank FROM task_compaction_snapshot WHERE task = ? ORDER BY key, chk, seq;
 
 -- name: verify_messages
-SELECT m.n, m.seq, m.hash, m.body, b.hash FROM task_message m LEFT JOIN blob b ON b.id = m.blob WHERE m.task = ? ORDER BY m.n;
+SELECT m.n, m.seq, m.hash, m.enc, m.raw_len, m.body, b.hash FROM task_message m LEFT JOIN blob b ON b.id = m.blob WHERE m.task = ? ORDER BY m.n;

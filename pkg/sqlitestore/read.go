@@ -175,7 +175,7 @@ func (s *Store) Path(ctx context.Context, key record.Key, at uint64) (rows []rec
 			err := v.each("messages", []any{id, run.From, run.From + run.Count}, func(r *sql.Rows) error {
 				var row record.Row
 				var c contentColumns
-				if err := r.Scan(append([]any{&row.N, &c.hash}, c.dest()...)...); err != nil {
+				if err := r.Scan(&row.N, &c.hash, &c.enc, &c.rawLen, &c.body); err != nil {
 					return err
 				}
 				copy(row.Hash[:], c.hash)
@@ -203,26 +203,17 @@ func (s *Store) Path(ctx context.Context, key record.Key, at uint64) (rows []rec
 	return rows, nil
 }
 
-// contentColumns are the columns that a content stands in: inline, or those of its blob.
+// contentColumns are the columns that a content stands in.
 type contentColumns struct {
 	hash   sql.RawBytes
-	inline sql.RawBytes
-	enc    sql.NullInt64
-	rawLen sql.NullInt64
-	packed sql.RawBytes
+	enc    int64
+	rawLen int
+	body   sql.RawBytes
 }
-
-func (c *contentColumns) dest() []any { return []any{&c.inline, &c.enc, &c.rawLen, &c.packed} }
-
-// there reports whether the columns hold a content at all.
-func (c *contentColumns) there() bool { return c.inline != nil || c.enc.Valid }
 
 // bytes unpacks a content into memory of its own and checks its digest.
 func (c *contentColumns) bytes(hash engine.Digest) ([]byte, error) {
-	p := record.Part{Hash: hash, Len: len(c.inline), Stored: c.inline}
-	if c.enc.Valid {
-		p = record.Part{Hash: hash, Len: int(c.rawLen.Int64), Enc: record.Enc(c.enc.Int64), Stored: c.packed}
-	}
+	p := record.Part{Hash: hash, Len: c.rawLen, Enc: record.Enc(c.enc), Stored: c.body}
 	b, err := p.Bytes()
 	if err != nil {
 		return nil, fmt.Errorf("%w: %w", store.ErrDamaged, err)
@@ -231,6 +222,21 @@ func (c *contentColumns) bytes(hash engine.Digest) ([]byte, error) {
 		b = append([]byte{}, b...) // the driver's memory
 	}
 	return b, nil
+}
+
+// side unpacks an event's input or output, whose length the event says: what is shorter at rest is packed.
+func side(body sql.RawBytes, ref *record.Ref) ([]byte, error) {
+	if (ref != nil) != (body != nil) {
+		return nil, fmt.Errorf("its content is missing or one too many: %w", store.ErrDamaged)
+	}
+	if ref == nil {
+		return nil, nil
+	}
+	c := contentColumns{enc: int64(record.Plain), rawLen: ref.Len, body: body}
+	if len(body) != ref.Len {
+		c.enc = int64(record.Zstd)
+	}
+	return c.bytes(ref.Hash)
 }
 
 // Envelope returns the newest envelope and layout.
@@ -346,28 +352,19 @@ func (s *Store) Calls(ctx context.Context, key record.Key, call engine.CallID) (
 		return v.each("calls", []any{id, string(call)}, func(r *sql.Rows) error {
 			var seq uint64
 			var hash, b []byte
-			var in, out contentColumns
-			if err := r.Scan(append(append([]any{&seq, &hash, &b}, in.dest()...), out.dest()...)...); err != nil {
+			var in, out sql.RawBytes
+			if err := r.Scan(&seq, &hash, &b, &in, &out); err != nil {
 				return err
 			}
 			f, err := body[*record.Finished](hash, b)
+			if err == nil {
+				f.Input, err = side(in, f.InputRef)
+			}
+			if err == nil {
+				f.Output, err = side(out, f.OutputRef)
+			}
 			if err != nil {
 				return fmt.Errorf("event %d: %w", seq, err)
-			}
-			for _, c := range []struct {
-				columns *contentColumns
-				ref     *record.Ref
-				to      *[]byte
-			}{{&in, f.InputRef, &f.Input}, {&out, f.OutputRef, &f.Output}} {
-				if (c.ref != nil) != c.columns.there() {
-					return fmt.Errorf("event %d: its content is missing: %w", seq, store.ErrDamaged)
-				}
-				if c.ref == nil {
-					continue
-				}
-				if *c.to, err = c.columns.bytes(c.ref.Hash); err != nil {
-					return fmt.Errorf("event %d: %w", seq, err)
-				}
 			}
 			calls = append(calls, store.Call{ID: f.ID, Name: f.Name, Input: f.Input, Output: f.Output, IsError: f.IsError, Disposable: f.Disposable, Seq: seq})
 			return nil
@@ -432,7 +429,7 @@ func (s *Store) Blob(ctx context.Context, tenant string, d engine.Digest) (b []b
 	err = s.view(ctx, fmt.Sprintf("content %.8s", d), func(v *view) error {
 		return v.each("blob", []any{d[:], tenant}, func(r *sql.Rows) error {
 			var c contentColumns
-			if err := r.Scan(&c.enc, &c.rawLen, &c.packed); err != nil {
+			if err := r.Scan(&c.enc, &c.rawLen, &c.body); err != nil {
 				return err
 			}
 			b, err = c.bytes(d)

@@ -55,7 +55,7 @@ func open(path string, before func(statement string)) (_ *Store, err error) {
 	if s.lock, err = lock(path); err != nil {
 		return nil, err
 	}
-	w := &writer{s: s, before: before, stmts: map[string]*sql.Stmt{}, known: map[record.Key]*known{}}
+	w := &writer{s: s, before: before, stmts: map[string]*sql.Stmt{}, known: map[record.Key]*known{}, moved: map[*known]struct{}{}}
 	defer func() {
 		if err != nil {
 			w.close()

@@ -62,7 +62,7 @@ func (c *checker) blobs() error {
 		var tenant string
 		var hash []byte
 		var col contentColumns
-		if err := r.Scan(&tenant, &hash, &col.enc, &col.rawLen, &col.packed); err != nil {
+		if err := r.Scan(&tenant, &hash, &col.enc, &col.rawLen, &col.body); err != nil {
 			return err
 		}
 		if _, err := col.bytes(digest(hash)); err != nil {
@@ -207,14 +207,21 @@ func (c *checker) messages(id int64) ([]messageRow, error) {
 		var n int
 		var m messageRow
 		var hash, inline, blob []byte
-		if err := r.Scan(&n, &m.seq, &hash, &inline, &blob); err != nil {
+		var enc, rawLen sql.NullInt64
+		if err := r.Scan(&n, &m.seq, &hash, &enc, &rawLen, &inline, &blob); err != nil {
 			return err
 		}
 		m.hash = digest(hash)
 		if n != len(out) {
 			c.fault("row %d stands where row %d should", n, len(out))
 		}
-		if blob == nil && engine.Sum(inline) != m.hash || blob != nil && string(blob) != string(hash) {
+		good := string(blob) == string(hash)
+		if blob == nil {
+			col := contentColumns{enc: enc.Int64, rawLen: int(rawLen.Int64), body: inline}
+			_, err := col.bytes(m.hash)
+			good = err == nil
+		}
+		if !good {
 			c.fault("row %d does not match its digest", n)
 		}
 		out = append(out, m)
@@ -227,8 +234,7 @@ func (c *checker) calls(id int64) error {
 	return c.each("verify_calls", []any{id}, func(r *sql.Rows) error {
 		var call string
 		var seq uint64
-		var hash, b, in, out []byte
-		var inBlob, outBlob bool
+		var hash, b, inBlob, in, outBlob, out []byte
 		if err := r.Scan(&call, &seq, &hash, &b, &inBlob, &in, &outBlob, &out); err != nil {
 			return err
 		}
@@ -241,15 +247,16 @@ func (c *checker) calls(id int64) error {
 			c.fault("event %d stands under call %q and is of call %q", seq, call, f.ID)
 		}
 		for _, x := range []struct {
-			ref    *record.Ref
-			blob   bool
-			inline []byte
+			ref  *record.Ref
+			blob []byte // hash of the blob that it stands in, if it does
+			body []byte
 		}{{f.InputRef, inBlob, in}, {f.OutputRef, outBlob, out}} {
-			switch {
-			case x.ref == nil && (x.blob || x.inline != nil), x.ref != nil && !x.blob && x.inline == nil:
-				c.fault("event %d: its content is missing or one too many", seq)
-			case x.inline != nil && engine.Sum(x.inline) != x.ref.Hash:
-				c.fault("event %d: its content does not match its digest", seq)
+			if x.blob != nil {
+				if x.ref == nil || digest(x.blob) != x.ref.Hash {
+					c.fault("event %d: its content is another", seq)
+				}
+			} else if _, err := side(x.body, x.ref); err != nil {
+				c.fault("event %d: %v", seq, err)
 			}
 		}
 		return nil

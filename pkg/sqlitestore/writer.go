@@ -61,7 +61,8 @@ type writer struct {
 	stmts  map[string]*sql.Stmt
 	before func(statement string)
 	known  map[record.Key]*known
-	erased bool // this transaction purged a task
+	moved  map[*known]struct{} // tasks whose heads this transaction has yet to write
+	erased bool                // this transaction purged a task
 }
 
 // maxKnown bounds the tasks that the writer keeps in mind; beyond it forgets all and reads them again.
@@ -150,6 +151,7 @@ func (w *writer) transact(batch []*request) (err error) {
 		if err != nil {
 			w.conn.ExecContext(ctx, "ROLLBACK") // some errors have rolled back already, and then this one fails
 			clear(w.known)
+			clear(w.moved)
 			err = w.explain(err)
 		}
 	}()
@@ -159,6 +161,9 @@ func (w *writer) transact(batch []*request) (err error) {
 			return err
 		}
 		rows += r.rows
+	}
+	if err := w.moveHeads(); err != nil {
+		return err
 	}
 	if err := w.script("COMMIT"); err != nil {
 		return err

@@ -1,7 +1,8 @@
 -- A node's copy of the log: what stands here is a fold of the log entries and can be built anew from them.
 -- Tables that hold the record are append-only, and the schema says so itself: a trigger cannot be forgotten as a
 -- pragma can, and one on INSERT stops what INSERT OR REPLACE would otherwise rewrite without any UPDATE or DELETE.
--- Tables are rowid tables: with keys and bodies in one WITHOUT ROWID tree, inserts are four times slower.
+-- Tables with bodies are rowid tables: with keys and bodies in one WITHOUT ROWID tree, inserts are four times slower.
+-- Contents that take less than a page stand in their rows: finding a blob by its hash writes a page for each.
 
 PRAGMA application_id = 0x554C4731; -- "ULG1"
 
@@ -78,9 +79,11 @@ CREATE TABLE task_message (
   task INTEGER NOT NULL REFERENCES task(id),
   n    INTEGER NOT NULL,                     -- 0, 1, 2 … within the task, no gaps
   seq  INTEGER NOT NULL,                     -- of the frame that brought it
-  hash BLOB    NOT NULL CHECK (length(hash) = 32),
+  hash BLOB    NOT NULL CHECK (length(hash) = 32), -- of the message unpacked
   blob INTEGER REFERENCES blob(id),
-  body BLOB,                                 -- inline when small
+  enc     INTEGER,                           -- as in blob; of body
+  raw_len INTEGER,
+  body    BLOB,                              -- inline when small
   UNIQUE (task, n),
   CHECK ((blob IS NULL) <> (body IS NULL))
 ) STRICT;
@@ -97,7 +100,8 @@ CREATE TRIGGER task_message_gapless BEFORE INSERT ON task_message
     OR EXISTS (SELECT 1 FROM task_message WHERE rowid = NEW.rowid)
   BEGIN SELECT RAISE(ABORT, 'gap or repeat in task_message'); END;
 
--- Tool-finished events. body is the encoded event, whose input and output stand beside it or in blobs.
+-- Tool-finished events. body is the encoded event, whose input and output stand beside it (packed, if they are
+-- shorter than the event says) or in blobs.
 CREATE TABLE task_call (
   task        INTEGER NOT NULL REFERENCES task(id),
   seq         INTEGER NOT NULL,
@@ -132,8 +136,8 @@ CREATE TABLE task_compaction_snapshot (
   chk  BLOB    NOT NULL,                     -- digest of the check value beside a part address, else empty
   seq  INTEGER NOT NULL,
   rank INTEGER NOT NULL,                     -- rung of a form, source of a fold; 0 for meta:anchor
-  UNIQUE (task, key, chk, seq)
-) STRICT;
+  PRIMARY KEY (task, key, chk, seq)
+) STRICT, WITHOUT ROWID;
 
 CREATE TRIGGER task_compaction_snapshot_frozen BEFORE UPDATE ON task_compaction_snapshot
   BEGIN SELECT RAISE(ABORT, 'task_compaction_snapshot is append-only'); END;
@@ -143,7 +147,6 @@ CREATE TRIGGER task_compaction_snapshot_kept BEFORE DELETE ON task_compaction_sn
 CREATE TRIGGER task_compaction_snapshot_once BEFORE INSERT ON task_compaction_snapshot
   WHEN EXISTS (SELECT 1 FROM task_compaction_snapshot
                WHERE task = NEW.task AND key = NEW.key AND chk = NEW.chk AND seq >= NEW.seq)
-    OR EXISTS (SELECT 1 FROM task_compaction_snapshot WHERE rowid = NEW.rowid)
   BEGIN SELECT RAISE(ABORT, 'task_compaction_snapshot only grows at its end'); END;
 CREATE TRIGGER task_compaction_snapshot_rises BEFORE INSERT ON task_compaction_snapshot
   WHEN NEW.key <> 'meta:anchor'

@@ -170,3 +170,12 @@ func look(t testing.TB, s store.Store, key record.Key, at uint64) any {
 func pad(text string, n int) string {
 	return fmt.Sprintf("%-*s", n, text)
 }
+
+// noise is content that does not pack.
+func noise(seed string, n int) []byte {
+	var b []byte
+	for d := engine.Sum([]byte(seed)); len(b) < n; d = engine.Sum(d[:]) {
+		b = append(b, d[:]...)
+	}
+	return b
+}

@@ -530,7 +530,7 @@ func tenants(t *testing.T, s store.Store) {
 func purges(t *testing.T, s store.Store) {
 	ctx := context.Background()
 	bob := record.Key{Tenant: anna.Tenant, Task: "bob"}
-	own, both := []byte(pad("anna's own", 3000)), []byte(pad("both have it", 3000))
+	own, both := noise("anna's own", 6000), noise("both have it", 6000)
 	for _, b := range [][]byte{own, both} {
 		if _, err := s.PutBlob(ctx, anna.Tenant, b); err != nil {
 			t.Fatal(err)
