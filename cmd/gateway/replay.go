@@ -112,6 +112,7 @@ type shower interface {
 	file(f *transcript.File, unclaimed error)
 	task(t *transcript.Task)
 	line(l *compactor.Line)
+	failed(err error)
 	summary(s *replaySummary) error
 }
 
@@ -148,7 +149,13 @@ func (p *player) run(ctx context.Context, files []string) error {
 			}
 		}
 		p.sum.finish()
-		return p.show.summary(&p.sum)
+		if err := p.show.summary(&p.sum); err != nil {
+			return err
+		}
+		if n := len(p.sum.Failed); n > 0 {
+			return fmt.Errorf("replay: %s could not be played to the end; the summary names them", plural(n, "task"))
+		}
+		return nil
 	})
 	return g.Wait()
 }
@@ -173,7 +180,11 @@ func (p *player) file(ctx context.Context, name string) error {
 	p.sum.begin(f)
 	for i := range f.Tasks {
 		if err := p.task(ctx, name, &f.Tasks[i]); err != nil {
-			return fmt.Errorf("replay %s: %w", name, err)
+			err = fmt.Errorf("replay %s: %w", name, err)
+			if ctx.Err() != nil || !p.sum.failed(f.Tasks[i].ID, err) {
+				return err
+			}
+			p.show.failed(err)
 		}
 	}
 	return nil
@@ -302,6 +313,7 @@ func (j *jsonLines) print(v any) error {
 
 func (j *jsonLines) file(*transcript.File, error) {}
 func (j *jsonLines) task(*transcript.Task)        {}
+func (j *jsonLines) failed(error)                 {}
 func (j *jsonLines) line(l *compactor.Line) {
 	if err := j.print(l); err != nil {
 		slog.Error("print", slog.Any("because", err))

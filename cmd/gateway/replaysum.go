@@ -1,11 +1,13 @@
 package main
 
 import (
+	"errors"
 	"strconv"
 
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/transcript"
+	"github.com/ullage/ullage/pkg/wire"
 )
 
 // replaySummary is the last object of a replay.
@@ -13,6 +15,7 @@ type replaySummary struct {
 	tally
 	Files   []*fileSummary `json:"files"`
 	Invalid []string       `json:"invalid,omitempty"` // views that the validator refused
+	Failed  []string       `json:"failed,omitempty"`  // tasks that could not be played to the end, and why
 
 	file *fileSummary
 	last string // task of the last line
@@ -63,6 +66,17 @@ func (s *replaySummary) begin(f *transcript.File) {
 
 func (s *replaySummary) invalid(task string, res *compactor.Result) {
 	s.Invalid = append(s.Invalid, task+" step "+strconv.Itoa(res.Report.Step)+": "+res.Invalid.Error())
+}
+
+// failed takes in a task that could not be played for what is in it. It is false for an error of the pipeline itself,
+// which ends the replay.
+func (s *replaySummary) failed(task string, err error) bool {
+	_, malformed := errors.AsType[*wire.Error](err)
+	_, refused := errors.AsType[*compactor.InputError](err)
+	if malformed || refused {
+		s.Failed = append(s.Failed, task+": "+err.Error())
+	}
+	return malformed || refused
 }
 
 func (s *replaySummary) add(l *compactor.Line) {

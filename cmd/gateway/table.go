@@ -60,6 +60,8 @@ func (t *table) line(l *compactor.Line) {
 	}
 }
 
+func (t *table) failed(err error) { fmt.Fprintf(t.w, "  stopped: %v\n", err) }
+
 // what says in words what a boundary did.
 func what(l *compactor.Line) string {
 	var parts []string
