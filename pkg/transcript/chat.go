@@ -181,9 +181,11 @@ func chatParts(content gjson.Result, rep *Repairs) (parts []part) {
 			switch {
 			case c.Type == gjson.String:
 				add(c.Str)
-			case c.Get("type").Str == "text":
+			case text(c.Get("type")) == "text":
 				add(text(c.Get("text")))
-			case c.IsObject():
+			case text(c.Get("type")) == "":
+				rep.UnknownRecords++
+			default:
 				parts = append(parts, part{kind: partOther, raw: json.RawMessage(c.Raw)})
 			}
 		})

@@ -285,6 +285,12 @@ func checkChat(messages []checkedMessage, sent bool) error {
 	return nil
 }
 
+// answersCall are the items that answer a call by its id (wire.md R2); an item of another type is opaque.
+var answersCall = map[string]bool{
+	"function_call_output": true, "custom_tool_call_output": true, "local_shell_call_output": true, "shell_call_output": true,
+	"apply_patch_call_output": true, "computer_call_output": true, "tool_search_output": true,
+}
+
 func checkResponses(items []checkedMessage, sent bool) error {
 	open, seen := map[string]bool{}, map[string]bool{}
 	for i, m := range items {
@@ -293,7 +299,7 @@ func checkResponses(items []checkedMessage, sent bool) error {
 			if m.err != nil {
 				return fmt.Errorf("item %d: %w", i, m.err)
 			}
-		case strings.HasSuffix(m.Type, "_output"):
+		case answersCall[m.Type]:
 			if !open[m.CallID] {
 				return fmt.Errorf("item %d: output for %q is an orphan or a second one", i, m.CallID)
 			}

@@ -218,12 +218,15 @@ func responsesMessage(it gjson.Result, raw json.RawMessage, rep *Repairs) []even
 	var kept []json.RawMessage
 	empty := 0
 	each(content, func(c gjson.Result) {
-		switch c.Get("type").Str {
+		switch text(c.Get("type")) {
 		case "input_text", "output_text", "text":
 			if blank(text(c.Get("text"))) {
 				empty++
 				return
 			}
+		case "":
+			empty++
+			return
 		}
 		kept = append(kept, json.RawMessage(c.Raw))
 	})
