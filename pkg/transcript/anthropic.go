@@ -24,6 +24,7 @@ func (anthropic) image(mediaType, base64 string) part {
 }
 
 func (anthropic) call(id, name, args string) part {
+	name = named(name)
 	return part{kind: partCall, id: id, name: name, raw: object("type", `"tool_use"`, "id", quote(id), "name", quote(name), "input", args)}
 }
 

@@ -29,6 +29,7 @@ func (chat) reasoning(s string) part {
 
 // call carries its arguments as a string (wire.md C5).
 func (chat) call(id, name, args string) part {
+	name = named(name)
 	fn := object("name", quote(name), "arguments", quote(args))
 	return part{kind: partCall, id: id, name: name, raw: object("id", quote(id), "type", `"function"`, "function", string(fn))}
 }
@@ -136,9 +137,6 @@ func chatEvents(m gjson.Result, rep *Repairs) []event {
 		}
 		each(m.Get("tool_calls"), func(c gjson.Result) {
 			name, args := text(c.Get("function.name")), c.Get("function.arguments")
-			if name == "" {
-				name = "unknown"
-			}
 			raw := args.Str
 			if args.Type != gjson.String {
 				rep.Inputs++

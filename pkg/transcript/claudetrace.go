@@ -115,18 +115,26 @@ func (c *chain) task(id string) Task {
 	if len(c.reply) == 0 {
 		return t
 	}
-	t.Messages = append(t.Messages, anthropic{}.model(c.reply)...)
-	t.Gaps = append(t.Gaps, []byte(","))
+	more := anthropic{}.model(c.reply)
+	unanswered := 0
 	var results []json.RawMessage
 	for _, p := range c.reply {
 		if p.kind == partCall {
-			t.Repairs.Unanswered++
+			unanswered++
 			results = append(results, anthropic{}.result(p, []part{anthropic{}.text(Unanswered, false)}, false))
 		}
 	}
 	if len(results) > 0 {
-		t.Messages = append(t.Messages, object("role", `"user"`, "content", array(results)))
-		t.Gaps = append(t.Gaps, []byte(","))
+		more = append(more, object("role", `"user"`, "content", array(results)))
+	}
+	if whole := append(t.Messages[:len(t.Messages):len(t.Messages)], more...); legal(wire.Anthropic, whole) == nil {
+		t.Messages = whole
+		t.Repairs.Unanswered += unanswered
+		for range more {
+			t.Gaps = append(t.Gaps, []byte(","))
+		}
+	} else {
+		t.Repairs.AbortedSteps++ // an answer that the client could not have sent back
 	}
 	return t
 }

@@ -48,6 +48,14 @@ func dialectOf(f wire.Format) dialect {
 	}
 }
 
+// named is the name of a call, which no format lets be empty.
+func named(name string) string {
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}
+
 // toolNames are the names of the calls in order of their first use.
 func toolNames(calls []part) []part {
 	seen := map[string]bool{}

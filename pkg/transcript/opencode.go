@@ -103,9 +103,6 @@ func openCodeSteps(m gjson.Result, compacted bool, rep *Repairs) (events []event
 				rep.Inputs++
 			}
 			name, call := p.Get("tool").String(), p.Get("callID").String()
-			if name == "" {
-				name = "unknown"
-			}
 			cur.parts = append(cur.parts, chat{}.call(call, name, args))
 			said := text(state.Get("output"))
 			switch state.Get("status").String() {

@@ -250,11 +250,7 @@ func piModel(d dialect, m gjson.Result, rep *Repairs) (parts []part) {
 			if !ok {
 				rep.Inputs++
 			}
-			name := c.Get("name").String()
-			if name == "" {
-				name = "unknown"
-			}
-			parts = append(parts, d.call(piCallID(d, c.Get("id").String()), name, args))
+			parts = append(parts, d.call(piCallID(d, c.Get("id").String()), c.Get("name").String(), args))
 		default:
 			rep.UnknownRecords++
 		}

@@ -26,6 +26,7 @@ func (responses) image(mediaType, base64 string) part {
 }
 
 func (responses) call(id, name, args string) part {
+	name = named(name)
 	return part{
 		kind: partCall, id: id, name: name, result: "function_call_output",
 		raw: object("type", `"function_call"`, "call_id", quote(id), "name", quote(name), "arguments", quote(args)),
