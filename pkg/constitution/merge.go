@@ -29,10 +29,15 @@ func mergeFacts(s Section, facts, next []Fact) []Fact {
 	for i, f := range facts {
 		at[f.Key] = i
 	}
+	again := make(map[string]bool, len(next)) // keys that next speaks of: their old words may not stay
+	for _, f := range next {
+		again[f.Key] = true
+	}
+	old := len(facts)
 	said := make(map[string]bool, len(facts))
 	paths := map[string]int{}
 	for i, f := range facts {
-		said[f.text()] = true
+		said[f.text()] = !again[f.Key] || said[f.text()]
 		if s == Deliverables {
 			paths[f.Path()] = i
 		}
@@ -50,7 +55,10 @@ func mergeFacts(s Section, facts, next []Fact) []Fact {
 			}
 		}
 		i, used := at[f.Key]
-		if used && supersedes(s, facts[i], f) {
+		if used && facts[i] == f {
+			continue
+		}
+		if used && i < old && supersedes(s, facts[i], f) {
 			facts[i] = f
 			continue
 		}

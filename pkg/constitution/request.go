@@ -45,8 +45,11 @@ func NewRequest(n int, text string) Request {
 	}
 	first, last := head(text, headTokens*4), tail(text, tailTokens*4)
 	gone := Tokens(len(text) - len(first) - len(last))
-	return Request{N: n, Form: Cut, Gone: gone, Text: first + "\n[… " + strconv.Itoa(gone) + " tokens cut …]\n" + last}
+	return Request{N: n, Form: Cut, Gone: gone, Text: first + cutMark(gone) + last}
 }
+
+// cutMark stands in the text where a request is cut.
+func cutMark(gone int) string { return "\n[… " + strconv.Itoa(gone) + " tokens cut …]\n" }
 
 // shortened is the short form, and whether it is any shorter.
 func (r Request) shortened() (Request, bool) {
@@ -56,7 +59,11 @@ func (r Request) shortened() (Request, bool) {
 	s := r
 	s.Text = head(r.Text, shortTokens*4)
 	s.Form = Short
-	s.Gone = r.Gone + Tokens(len(r.Text)-len(s.Text))
+	left := len(r.Text) - len(s.Text)
+	if r.Form == Cut {
+		left = max(0, left-len(cutMark(r.Gone)))
+	}
+	s.Gone = r.Gone + Tokens(left)
 	return s, s.size() < r.size()
 }
 

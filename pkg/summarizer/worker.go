@@ -66,7 +66,7 @@ func (w *Worker) publish(ctx context.Context, job Job, a Answer) error {
 	if err != nil {
 		return fmt.Errorf("encode the summary: %w", err)
 	}
-	if _, err := w.Bus.Form(ctx, job.Key, encoded, "fold:"+id.String()); err != nil {
+	if _, err := w.Bus.Form(ctx, job.Key, encoded, "fold:"+job.Key.Tenant+":"+job.Key.Task+":"+id.String()); err != nil {
 		return errors.Join(errors.New("put the summary on the log"), err)
 	}
 	return nil
