@@ -138,6 +138,11 @@ func (d *decision) measureFloors() {
 }
 
 func (d *decision) measureTight() {
+	d.settleTight()
+}
+
+// settleTight says whether protecting the last N steps leaves no runway.
+func (d *decision) settleTight() {
 	trigger, stop := d.b.Trigger(), d.b.Stop()
 	d.tight = !d.b.TightSpecified && d.near > trigger-(trigger-stop)/2
 }

@@ -18,6 +18,15 @@ func (d *decision) measure() {
 		d.base = max(d.base, d.limitHard()+1+d.saved.at(d.scale))
 	}
 	d.measureFloors()
+	if d.valid {
+		// What a provider measured beyond all that we see (a system prompt and tools that are not in the body, say)
+		// no tier can take away.
+		if unseen := d.base - s.viewSize().add(d.overhead()).at(d.scale); unseen > 0 {
+			d.irreducible += unseen
+			d.near += unseen
+			d.settleTight()
+		}
+	}
 	d.r = Report{
 		Turn: max(1, s.turn), Step: len(s.steps) + 1, Boundary: d.in.Boundary.String(),
 		Window: d.b.Window, WEff: d.b.WEff(), Trigger: d.b.Trigger(), Stop: d.b.Stop(),
