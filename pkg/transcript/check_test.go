@@ -325,7 +325,8 @@ func checkResponses(items []checkedMessage, sent bool) error {
 		return fmt.Errorf("ends with open calls")
 	}
 	end := items[len(items)-1]
-	if sent && (end.Role == "assistant" || end.Type == "function_call" || end.Type == "reasoning") {
+	said := end.Role == "assistant" && (end.Type == "message" || end.Type == "")
+	if sent && (said || end.Type == "function_call" || end.Type == "reasoning") {
 		return fmt.Errorf("ends with what the model made")
 	}
 	return nil
