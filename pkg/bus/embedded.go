@@ -13,6 +13,10 @@ import (
 // maxPayload of the embedded server. Entries of the log stay under [MaxFrame]; fold requests may be larger.
 const maxPayload = 8 << 20
 
+// serverStore is the bound that the embedded server itself keeps: none that matters. Each stream has its own, and
+// while these are being lowered their sum may not exceed the server's.
+const serverStore = 1 << 50
+
 // embed starts a NATS server inside this process. It opens no port: the only way in is through this process.
 func embed(cfg Config) (*server.Server, error) {
 	store := filepath.Join(cfg.Dir, "nats")
@@ -24,7 +28,7 @@ func embed(cfg Config) (*server.Server, error) {
 		JetStream:         true,
 		StoreDir:          store,
 		SyncAlways:        true,
-		JetStreamMaxStore: cfg.MaxStore,
+		JetStreamMaxStore: serverStore,
 		MaxPayload:        maxPayload,
 	})
 	if err != nil {

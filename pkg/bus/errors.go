@@ -70,7 +70,7 @@ type DamageError struct {
 	Key   record.Key
 	At    uint64 // the frame whose predecessor is missing
 	Prev  uint64 // the predecessor as its writer knew it
-	Found uint64 // the frame found before it
+	Found uint64 // the frame found before it, 0 for none
 }
 
 func (e *DamageError) Error() string {

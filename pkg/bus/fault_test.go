@@ -17,7 +17,6 @@ import (
 
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/bus/bustest"
-	"github.com/ullage/ullage/pkg/record"
 )
 
 // proxy passes bytes between clients and a server. Armed, it cuts the connection on which the next publish
@@ -130,19 +129,42 @@ func TestServerGoneForAWhile(t *testing.T) {
 	}
 }
 
-// One flipped byte makes the server drop the rest of a block, in silence, and count from there again (bus.md §1.8). A
-// tail that had read further stops with a sentence.
+// One flipped byte makes the server drop an entry, or the rest of a block and count from there again, in silence
+// (bus.md §1.8). A tail that had read further stops with a sentence; so does a read across the hole.
 func TestFlippedByteIsNoticed(t *testing.T) {
-	dir := t.TempDir()
-	b := bustest.OpenDir(t, dir)
-	var pos bus.Pos
-	for i := range 50 {
-		pos = mustEvent(t, b, record.Key{Tenant: "acme", Task: "t1"}, fmt.Sprint("event ", i))
+	for _, c := range []struct {
+		entry     string
+		indexLost bool
+	}{{"frame 30 of t1", true}, {"frame 30 of t1", false}, {"frame 0 of t1", false}} {
+		t.Run(fmt.Sprintf("%s, index lost %v", c.entry, c.indexLost), func(t *testing.T) {
+			dir := t.TempDir()
+			b := bustest.OpenDir(t, dir)
+			places := mustAppend(t, b, acme, 50)
+			last := places[49]
+			if err := b.Close(); err != nil {
+				t.Fatal(err)
+			}
+			flip(t, filepath.Join(dir, "nats", "jetstream", "*", "streams", last.Stream, "msgs"), c.entry, c.indexLost)
+			b = bustest.OpenDir(t, dir)
+			if c.indexLost {
+				err := b.Tail(t.Context(), last, func(bus.Batch) error { return nil })
+				if _, ok := errors.AsType[*bus.BackwardsError](err); !ok || !strings.Contains(err.Error(), "re-seed") {
+					t.Errorf("tail: want a BackwardsError that says what to do, got %v", err)
+				}
+				return
+			}
+			msgs, err := b.Read(t.Context(), acme, 0, 0)
+			if _, ok := errors.AsType[*bus.DamageError](err); !ok {
+				t.Errorf("a read across the hole gave %d frames and %v", len(msgs), err)
+			}
+		})
 	}
-	if err := b.Close(); err != nil {
-		t.Fatal(err)
-	}
-	blocks, err := filepath.Glob(filepath.Join(dir, "nats", "jetstream", "*", "streams", pos.Stream, "msgs", "*.blk"))
+}
+
+// flip changes a byte of the only block in a directory, at the last place where text stands.
+func flip(t *testing.T, dir, text string, dropIndex bool) {
+	t.Helper()
+	blocks, err := filepath.Glob(filepath.Join(dir, "*.blk"))
 	if err != nil || len(blocks) != 1 {
 		t.Fatalf("blocks %v, %v", blocks, err)
 	}
@@ -150,16 +172,13 @@ func TestFlippedByteIsNoticed(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	content[bytes.LastIndex(content, []byte("event 30"))] ^= 4
+	content[bytes.LastIndex(content, []byte(text))] ^= 4
 	if err := os.WriteFile(blocks[0], content, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if err := os.Remove(filepath.Join(filepath.Dir(blocks[0]), "index.db")); err != nil {
-		t.Fatal(err)
-	}
-	b = bustest.OpenDir(t, dir)
-	err = b.Tail(t.Context(), pos, func(bus.Batch) error { return nil })
-	if _, ok := errors.AsType[*bus.BackwardsError](err); !ok || !strings.Contains(err.Error(), "re-seed") {
-		t.Errorf("want a BackwardsError that says what to do, got %v", err)
+	if dropIndex {
+		if err := os.Remove(filepath.Join(filepath.Dir(blocks[0]), "index.db")); err != nil {
+			t.Fatal(err)
+		}
 	}
 }

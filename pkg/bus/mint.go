@@ -17,8 +17,8 @@ import (
 
 // MintConfig says how much a minter takes on.
 type MintConfig struct {
-	// Slots is how many handlers may run at once, spread evenly over the record streams, at least one each. No more
-	// entries are fetched than there are free slots, so none waits in this process while its time runs. Defaults to 8.
+	// Slots is how many handlers may run at once, spread evenly over the record streams, at least one each. No
+	// entry is fetched without a free slot, so none waits in this process while its time runs. Defaults to 8.
 	Slots int
 	// Deadline of one entry: then its handler's context ends and its heartbeats stop. Defaults to 5 min.
 	Deadline time.Duration
@@ -95,65 +95,54 @@ type lane struct {
 	free    chan struct{} // one token for each free slot
 	inHand  sync.WaitGroup
 
-	consumer   jetstream.Consumer
 	ackWait    time.Duration
 	maxDeliver int
 }
 
-// pull fetches as many entries as there are free slots now, and starts a handler for each as it comes.
+// pull hands out entries, one for each slot that comes free, until ctx ends or the consumer fails.
+//
+// It asks for one entry at a time and only with a slot in hand: the library's default would hoard hundreds, their
+// time already running. The subscription is kept, so asking costs a message each way and no more.
 func (l *lane) pull(ctx context.Context) error {
-	if l.consumer == nil {
-		consumer, err := l.bus.bulkJS.Consumer(ctx, l.stream, mintConsumer)
-		if err != nil {
-			return err
-		}
-		config := consumer.CachedInfo().Config
-		l.consumer, l.ackWait, l.maxDeliver = consumer, config.AckWait, config.MaxDeliver
-	}
-	slots, err := l.claim(ctx)
+	consumer, err := l.bus.bulkJS.Consumer(ctx, l.stream, mintConsumer)
 	if err != nil {
-		return nil
-	}
-	defer func() { // what was not used
-		for range slots {
-			l.free <- struct{}{}
-		}
-	}()
-	window, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	fetched, err := l.consumer.Fetch(slots, jetstream.FetchContext(window))
-	if err != nil {
-		l.consumer = nil
 		return err
 	}
-	for raw := range fetched.Messages() {
-		slots--
+	config := consumer.CachedInfo().Config
+	l.ackWait, l.maxDeliver = config.AckWait, config.MaxDeliver
+	entries, err := consumer.Messages(jetstream.PullMaxMessages(1))
+	if err != nil {
+		return err
+	}
+	defer giveBack(entries)
+	for {
+		select {
+		case <-l.free:
+		case <-ctx.Done():
+			return nil
+		}
+		raw, err := entries.Next(jetstream.NextContext(ctx))
+		if err != nil {
+			l.free <- struct{}{}
+			return err
+		}
 		l.inHand.Go(func() {
 			defer func() { l.free <- struct{}{} }()
 			l.entry(raw)
 		})
 	}
-	err = fetched.Error()
-	if err == nil || errors.Is(err, context.DeadlineExceeded) || errors.Is(err, context.Canceled) {
-		return nil
-	}
-	l.consumer = nil // it may have been made anew
-	return err
 }
 
-// claim waits for a free slot and takes all that are free.
-func (l *lane) claim(ctx context.Context) (int, error) {
-	select {
-	case <-l.free:
-	case <-ctx.Done():
-		return 0, ctx.Err()
-	}
-	for n := 1; ; n++ {
-		select {
-		case <-l.free:
-		default:
-			return n, nil
+// giveBack ends the iterator; an entry that came too late for a slot is for another minter.
+func giveBack(entries jetstream.MessagesContext) {
+	entries.Drain()
+	for {
+		raw, err := entries.Next(jetstream.NextMaxWait(time.Second))
+		if err != nil {
+			entries.Stop()
+			return
 		}
+		raw.Nak()
 	}
 }
 

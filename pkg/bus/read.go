@@ -33,7 +33,7 @@ func (b *Bus) LastForm(ctx context.Context, key record.Key) (pos Pos, found bool
 // resort, behind a node's own store and a peer's (bus.md §1.5).
 func (b *Bus) Read(ctx context.Context, key record.Key, after, upTo uint64) ([]Msg, error) {
 	var msgs []Msg
-	var lastFrame uint64
+	lastFrame := uint64(0)
 	for seq := after + 1; upTo == 0 || seq <= upTo; {
 		m, found, err := b.next(ctx, key, anyRecord, seq)
 		if err != nil {
@@ -43,7 +43,8 @@ func (b *Bus) Read(ctx context.Context, key record.Key, after, upTo uint64) ([]M
 			break
 		}
 		if m.Kind == KindFrame {
-			if lastFrame != 0 && m.Prev != lastFrame {
+			// Of the first frame only this is known: what it follows is none of those that were asked for.
+			if lastFrame == 0 && m.Prev > after || lastFrame != 0 && m.Prev != lastFrame {
 				return nil, &DamageError{Key: key, At: m.Pos.Seq, Prev: m.Prev, Found: lastFrame}
 			}
 			lastFrame = m.Pos.Seq

@@ -122,34 +122,34 @@ var errQuiet = errors.New("nothing came")
 
 // one gathers a batch of what is there and hands it over.
 func (t *tail) one(ctx context.Context, entries jetstream.MessagesContext) error {
-	var msgs []Msg
-	size := 0
-	wait := t.bus.cfg.TailWatch
-	for len(msgs) < batchEntries && size < batchBytes {
-		raw, pending, err := t.receive(ctx, entries, wait)
-		if err != nil {
-			if len(msgs) == 0 {
-				return err
-			}
-			if errors.Is(err, errQuiet) {
-				break
-			}
-			return errors.Join(t.hand(ctx, msgs), err)
-		}
-		msgs = append(msgs, raw)
-		size += len(raw.Data)
-		if pending == 0 {
+	quiet, cancel := context.WithTimeout(ctx, t.bus.cfg.TailWatch)
+	defer cancel()
+	first, pending, err := t.receive(quiet, entries)
+	if err != nil {
+		return err
+	}
+	msgs := []Msg{first}
+	// While more is on its way wait for it, but not for what is purged on the way.
+	soon, cancel := context.WithTimeout(ctx, 100*time.Millisecond)
+	defer cancel()
+	for size := len(first.Data); pending > 0 && len(msgs) < batchEntries && size < batchBytes; {
+		var m Msg
+		if m, pending, err = t.receive(soon, entries); err != nil {
 			break
 		}
-		// More is on its way, unless it is purged on the way.
-		wait = 100 * time.Millisecond
+		msgs = append(msgs, m)
+		size += len(m.Data)
 	}
-	return t.hand(ctx, msgs)
+	if handErr := t.hand(ctx, msgs); handErr != nil {
+		return handErr
+	}
+	if errors.Is(err, errQuiet) {
+		return nil
+	}
+	return err
 }
 
-func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext, wait time.Duration) (Msg, uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, wait)
-	defer cancel()
+func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext) (Msg, uint64, error) {
 	raw, err := entries.Next(jetstream.NextContext(ctx))
 	switch {
 	case errors.Is(err, context.DeadlineExceeded), errors.Is(err, nats.ErrTimeout):
@@ -169,11 +169,7 @@ func (t *tail) receive(ctx context.Context, entries jetstream.MessagesContext, w
 }
 
 func (t *tail) hand(ctx context.Context, msgs []Msg) error {
-	upTo := t.at
-	if len(msgs) > 0 {
-		upTo = msgs[len(msgs)-1].Pos
-	}
-	return t.apply(ctx, Batch{UpTo: upTo, Entries: msgs})
+	return t.apply(ctx, Batch{UpTo: msgs[len(msgs)-1].Pos, Entries: msgs})
 }
 
 func (t *tail) apply(ctx context.Context, batch Batch) error {
