@@ -54,8 +54,7 @@ func (d *decision) candidateFor(i int, super map[int]bool) (candidate, bool) {
 	read := false
 	if forms := d.in.Minted[s.call(p).ID]; len(forms) > 0 {
 		if f := s.pick(i, forms); f != nil && f.Rung > rung {
-			r := f.Resolve(d.pointer(s.call(p).ID))
-			form = &r
+			form = d.applied(i, f)
 		}
 	}
 	if super[i] && rung < Superseded && (form == nil || form.Rung < Superseded) && p.Size.at(d.scale) >= d.b.Precompact {
@@ -70,6 +69,14 @@ func (d *decision) candidateFor(i int, super map[int]bool) (candidate, bool) {
 		return candidate{}, false // never grow (law 13)
 	}
 	return candidate{part: i, form: form, saves: saves.at(d.scale), read: read}, true
+}
+
+// applied is an available form as it is applied to a part: its pointer fixed, its check the part's own, so that of an
+// address's applied forms the one with the exact check is the highest.
+func (d *decision) applied(i int, f *Form) *Form {
+	r := f.Resolve(d.pointer(d.s.call(&d.s.parts[i]).ID))
+	r.Check = d.s.checkOf(i)
+	return &r
 }
 
 func (d *decision) supersededForm(i int) *Form {
@@ -145,10 +152,10 @@ func (d *decision) openRound(target int) {
 		parts = append(parts[:big], parts[big+1:]...)
 		if forms := d.in.Minted[s.call(&s.parts[i]).ID]; len(forms) > 0 {
 			if f := s.pick(i, forms); f != nil && f.Rung > d.rung(i) {
-				r := f.Resolve(d.pointer(s.call(&s.parts[i]).ID))
+				r := d.applied(i, f)
 				r.Input = nil // the model's half stays
-				if s.shape(i, &r).less(d.now(i), d.scale) {
-					d.choose(i, &r, TierBreakShrink)
+				if s.shape(i, r).less(d.now(i), d.scale) {
+					d.choose(i, r, TierBreakShrink)
 					continue
 				}
 			}

@@ -93,7 +93,7 @@ func (s *State) restore(parts, from, steps int) {
 			p := &s.parts[i]
 			switch {
 			case p.Kind == KindCall && !p.open() && (i >= parts || p.RMsg >= from):
-				if forms := s.snap.Applied[ToolAddress(s.call(p).ID)]; len(forms) > 0 {
+				if forms := s.snap.Applied[s.Address(i)]; len(forms) > 0 {
 					if f := s.pick(i, forms); f != nil {
 						s.place(i, f)
 					}

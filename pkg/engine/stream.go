@@ -246,7 +246,12 @@ func (s *Stream) foldable(k int) bool {
 	if k < 2 || k > len(s.steps) {
 		return false
 	}
-	if _, legal := s.boundary(k); !legal {
+	msg, legal := s.boundary(k)
+	if !legal {
+		return false
+	}
+	// A step of reasoning alone moves no coverage. A coverage must name one boundary: the first that has it.
+	if k > 2 && s.Coverage(msg) == s.Coverage(s.steps[k-2].First) {
 		return false
 	}
 	return len(s.waits) == 0 || s.parts[s.waits[0]].Step >= k

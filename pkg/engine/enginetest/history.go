@@ -13,7 +13,10 @@ import (
 // a step in one user message behind it.
 type History struct {
 	Messages []engine.Message
-	calls    int
+	Waiting  []engine.CallID // calls that were left open
+
+	calls, fillers, thinking int
+	lead                     []engine.Block // put before what the next step says
 }
 
 // Call is one tool call of a step, with its result.
@@ -46,6 +49,12 @@ func (h *History) add(role engine.Role, blocks ...engine.Block) {
 // User adds what the user wrote.
 func (h *History) User(text string) { h.add(engine.User, Text(text)) }
 
+// Head adds a head of ours that came back in a client's message.
+func (h *History) Head(digest string) {
+	text := engine.Head(engine.Sum([]byte(digest)), digest)
+	h.add(engine.User, engine.Block{Kind: engine.KindHead, Texts: []engine.Text{engine.PlainText(text)}, Bytes: len(text)}, Text("go on from here"))
+}
+
 // Instruction adds a system message in the middle of the stream.
 func (h *History) Instruction(text string) { h.add(engine.Instruction, Text(text)) }
 
@@ -63,6 +72,7 @@ func Image(tokens, bytes int) engine.Block {
 // Step adds a generation with its calls, and their results.
 func (h *History) Step(text string, calls ...Call) {
 	var gen, res []engine.Block
+	gen, h.lead = h.lead, nil
 	if text != "" {
 		gen = append(gen, Text(text))
 	}
@@ -75,7 +85,9 @@ func (h *History) Step(text string, calls ...Call) {
 			c.Input = "{}"
 		}
 		gen = append(gen, engine.Block{Kind: engine.KindCall, ID: c.ID, Name: c.Tool, Input: engine.PlainText(c.Input), Bytes: len(c.Tool) + len(c.Input)})
-		if !c.Open {
+		if c.Open {
+			h.Waiting = append(h.Waiting, c.ID)
+		} else {
 			r := engine.Block{Kind: engine.KindResult, ID: c.ID, Texts: []engine.Text{engine.PlainText(c.Output)}, Bytes: len(c.Output), IsError: c.Err}
 			if c.Image > 0 {
 				r.Media = []engine.Media{{Type: "image/png", Inline: true, Tokens: c.Image, Bytes: c.Image * 100}}
@@ -143,8 +155,8 @@ func Fold(size int) engine.FoldFunc {
 			depth = f.Prior.Depth + 1
 		}
 		text := fmt.Sprintf("folded steps %d to %d of %d messages, coverage %.8s\n", f.FromStep, f.ToStep, len(f.Messages), f.Coverage.String())
-		for len(text) < size {
-			text += "a fact that was kept\n"
+		if fact := "a fact that was kept\n"; len(text) < size {
+			text += strings.Repeat(fact, (size-len(text))/len(fact)+1)
 		}
 		return engine.Summary{Text: text, Source: engine.Extractive, Depth: depth}
 	}
