@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
+	"strings"
 
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/record"
@@ -18,8 +20,9 @@ type Appended struct {
 }
 
 // Append puts messages behind the record: a JSON array of the format's messages. Cache markers in them are not
-// recorded. Messages that the record ends with already, as after a lost answer, are not appended again only if the
-// caller says so by its fence; two calls with the same messages are two appends.
+// recorded. With a fence they are put behind the messages that the record held at that place: if these are the same ones
+// already, as after a lost answer, nothing is appended, and if others stand there the error is [ErrMoved]. Without one,
+// two calls with the same messages are two appends.
 func (c *Compactor) Append(ctx context.Context, key record.Key, f wire.Format, messages []byte, fence string) (*Appended, error) {
 	s, done := c.enter(key)
 	defer done()
@@ -27,7 +30,7 @@ func (c *Compactor) Append(ctx context.Context, key record.Key, f wire.Format, m
 		return nil, fmt.Errorf("append to task %s: %w", key.Task, err)
 	}
 	for try := 1; ; try++ {
-		a, err := c.tryAppend(ctx, s, f, messages)
+		a, err := guarded(s, func() (*Appended, error) { return c.tryAppend(ctx, s, f, messages, fence) })
 		if errors.Is(err, ErrMoved) && try < maxTries {
 			s.forget()
 			continue
@@ -40,7 +43,7 @@ func (c *Compactor) Append(ctx context.Context, key record.Key, f wire.Format, m
 	}
 }
 
-func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, messages []byte) (*Appended, error) {
+func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, messages []byte, fence string) (*Appended, error) {
 	if err := s.load(ctx, c); err != nil {
 		return nil, err
 	}
@@ -63,6 +66,15 @@ func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, me
 	if len(items) == 0 {
 		return nil, &InputError{Reason: "there are no messages to append; send at least one"}
 	}
+	if fence != "" {
+		landed, err := s.since(ctx, c, fence, items)
+		if err != nil {
+			return nil, err
+		}
+		if landed {
+			return &Appended{Rows: len(s.rows), Fence: c.Log.Fence(s.key, s.head.Seq)}, nil
+		}
+	}
 	all := make([][]byte, 0, len(s.rows)+len(items))
 	for i := range s.rows {
 		all = append(all, s.rows[i].Raw)
@@ -75,7 +87,7 @@ func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, me
 		return nil, err
 	}
 	if err := wire.Check(full); err != nil {
-		return nil, err
+		return nil, inWhatWasSent(err, len(s.rows))
 	}
 	in := &incoming{req: full, keep: len(s.rows), items: all[len(s.rows):]}
 	if err := s.take(in); err != nil {
@@ -91,6 +103,61 @@ func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, me
 	return &Appended{Rows: len(s.rows), Fence: c.Log.Fence(s.key, head.Seq)}, nil
 }
 
+// since reports whether the record has grown by exactly these messages since the place of the fence. It is ErrMoved if it
+// has changed otherwise.
+func (s *session) since(ctx context.Context, c *Compactor, fence string, items [][]byte) (landed bool, err error) {
+	seq, err := c.Log.Place(s.key, fence)
+	if err != nil || seq >= s.head.Seq {
+		return false, err
+	}
+	var then []record.Row
+	if seq > 0 {
+		if then, err = c.Store.Path(ctx, s.key, seq); err != nil {
+			return false, fmt.Errorf("read the record at the fence: %w", err)
+		}
+	}
+	same := len(then) <= len(s.rows)
+	for i := 0; same && i < len(then); i++ {
+		same = then[i].N == s.rows[i].N
+	}
+	if same && len(then) == len(s.rows) {
+		return false, nil // steps and usage only
+	}
+	if same = same && len(s.rows)-len(then) == len(items); same {
+		for i := range items {
+			same = same && bytes.Equal(items[i], s.rows[len(then)+i].Raw)
+		}
+	}
+	if !same {
+		return false, fmt.Errorf("%w: other messages stand behind the place of the fence", ErrMoved)
+	}
+	return true, nil
+}
+
+// inWhatWasSent is a fault of the whole history with its place told as a place in the messages of the call. A fault of a
+// recorded message, such as a call that is still open, has no place there.
+func inWhatWasSent(err error, rows int) error {
+	e, ok := errors.AsType[*wire.Error](err)
+	if !ok {
+		return err
+	}
+	array, rest, _ := strings.Cut(e.Path, "[")
+	n, tail, ok := strings.Cut(rest, "]")
+	at, bad := strconv.Atoi(n)
+	if !ok || bad != nil || rows == 0 {
+		return err
+	}
+	moved := *e
+	moved.Offset = -1
+	if at >= rows {
+		moved.Path = fmt.Sprintf("%s[%d]%s", array, at-rows, tail)
+	} else {
+		moved.Path = ""
+		moved.Reason = fmt.Sprintf("the messages do not follow the record: %s, in recorded message %d", e.Reason, at+1)
+	}
+	return &moved
+}
+
 // Usage records what the provider measured on a view.
 func (c *Compactor) Usage(ctx context.Context, key record.Key, u record.Usage) (*Appended, error) {
 	s, done := c.enter(key)
@@ -99,7 +166,7 @@ func (c *Compactor) Usage(ctx context.Context, key record.Key, u record.Usage) (
 		return nil, fmt.Errorf("usage of task %s: %w", key.Task, err)
 	}
 	for try := 1; ; try++ {
-		a, err := c.tryUsage(ctx, s, u)
+		a, err := guarded(s, func() (*Appended, error) { return c.tryUsage(ctx, s, u) })
 		if errors.Is(err, ErrMoved) && try < maxTries {
 			s.forget()
 			continue

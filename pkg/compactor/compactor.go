@@ -29,8 +29,9 @@ type Log interface {
 	Append(ctx context.Context, key record.Key, head store.Head, f *record.Frame) (store.Head, error)
 	// CatchUp brings the store to the task's last frame on the log, or at least to the place that a fence names.
 	CatchUp(ctx context.Context, key record.Key, fence string) error
-	// Fence is the token of a place in the task's record.
+	// Fence is the token of a place in the task's record, and Place the place of a token.
 	Fence(key record.Key, seq uint64) string
+	Place(key record.Key, fence string) (seq uint64, err error)
 }
 
 // Folder answers a fold for a task: with a summary from the pool, or with the static checkpoint when none comes in
@@ -112,7 +113,7 @@ func (c *Compactor) Run(ctx context.Context, key record.Key, req Request) (*Resu
 		return nil, fmt.Errorf("%s of task %s: %w", req.Boundary, key.Task, err)
 	}
 	for try := 1; ; try++ {
-		res, err := c.try(ctx, s, req)
+		res, err := guarded(s, func() (*Result, error) { return c.try(ctx, s, req) })
 		if errors.Is(err, ErrMoved) && try < maxTries {
 			s.forget()
 			continue
@@ -130,6 +131,19 @@ func (c *Compactor) Run(ctx context.Context, key record.Key, req Request) (*Resu
 		}
 		return res, nil
 	}
+}
+
+// guarded drops the session if f does not come back: what a panic leaves behind must answer no later call.
+func guarded[T any](s *session, f func() (T, error)) (T, error) {
+	back := false
+	defer func() {
+		if !back {
+			s.forget()
+		}
+	}()
+	v, err := f()
+	back = true
+	return v, err
 }
 
 func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, error) {
@@ -166,6 +180,9 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		}
 	}
 	out := s.state.Decide(ein, func(f engine.Fold) engine.Summary { return c.Fold(ctx, s.key, in.req.Format, f) })
+	if err := ctx.Err(); err != nil {
+		return nil, err // a summary made for a caller who has gone is not the best one
+	}
 	s.state.Commit(&out)
 	view, invalid := s.project(in.req)
 	if invalid != nil {
@@ -227,8 +244,8 @@ func (c *Compactor) budget(b engine.Budget, req *wire.Request, a engine.Anchor) 
 		b.MaxImages = 100 // wire.md A12: the lower of the two limits
 	}
 	reserved := 0
-	if a.Model == req.Model && b.OutputReserved == 0 {
-		reserved = a.Reserved
+	if a.Model == req.Model && b.OutputReserved == 0 && a.Reserved <= b.Window/8 {
+		reserved = a.Reserved // but a window that has become too small for it is seen for the first time
 	}
 	b, err := b.Resolve(reserved)
 	if err != nil {

@@ -43,7 +43,7 @@ func (c *Compactor) At(ctx context.Context, key record.Key, step int, b engine.B
 	}
 	for i := len(steps) - 1; i >= 0; i-- {
 		if r := &steps[i].Step.Report; r.Step == step && r.Boundary == b.String() {
-			d, err := c.derive(ctx, key, steps[i].Seq)
+			d, err := c.derive(ctx, key, steps[i].Seq, steps[i].Step.View)
 			if err != nil {
 				return nil, err
 			}
@@ -55,8 +55,9 @@ func (c *Compactor) At(ctx context.Context, key record.Key, step int, b engine.B
 	return nil, fmt.Errorf("%s %d of task %s: %w", b, step, key.Task, ErrNoStep)
 }
 
-// derive makes the view of the frame at seq from the record and the applied entries as they stood right after it.
-func (c *Compactor) derive(ctx context.Context, key record.Key, seq uint64) (*Derived, error) {
+// derive makes the view of the frame at seq from the record and the applied entries as they stood right after it. sent is
+// the digest of the view that went out.
+func (c *Compactor) derive(ctx context.Context, key record.Key, seq uint64, sent engine.Digest) (*Derived, error) {
 	s := &session{key: key, head: store.Head{Seq: seq}}
 	head, err := c.Store.Head(ctx, key)
 	if err != nil {
@@ -79,8 +80,8 @@ func (c *Compactor) derive(ctx context.Context, key record.Key, seq uint64) (*De
 	}
 	s.state = engine.NewState(in.req.Messages, snap)
 	d := &Derived{}
-	if d.Body, err = s.project(in.req); err != nil {
-		d.Body = in.req.Body // the validator refused it then, too
+	if d.Body, err = s.project(in.req); err != nil || engine.Sum(d.Body) != sent && engine.Sum(in.req.Body) == sent {
+		d.Body = in.req.Body // the validator refused what that boundary chose, and the client's own bytes went out
 	}
 	return d, nil
 }

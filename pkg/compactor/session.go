@@ -32,13 +32,31 @@ type session struct {
 	last   []byte // message array of the last step's view, without markers; nil: not known
 	used   uint64
 	size   int
+	gone   bool // no longer in the compactor's map: whoever waited for it takes the new one
 }
 
 const defaultSessionBytes = 256 << 20
 
 // enter takes the task's session for one call.
 func (c *Compactor) enter(key record.Key) (*session, func()) {
+	for {
+		s := c.session(key)
+		s.mu.Lock()
+		if s.gone {
+			s.mu.Unlock()
+			continue
+		}
+		return s, func() {
+			size := s.weigh()
+			s.mu.Unlock()
+			c.settle(s, size)
+		}
+	}
+}
+
+func (c *Compactor) session(key record.Key) *session {
 	c.mu.Lock()
+	defer c.mu.Unlock()
 	if c.sessions == nil {
 		c.sessions = make(map[record.Key]*session)
 	}
@@ -49,13 +67,7 @@ func (c *Compactor) enter(key record.Key) (*session, func()) {
 	}
 	c.clock++
 	s.used = c.clock
-	c.mu.Unlock()
-	s.mu.Lock()
-	return s, func() {
-		size := s.weigh()
-		s.mu.Unlock()
-		c.settle(s, size)
-	}
+	return s
 }
 
 // settle accounts for a session's size and lets the longest unused ones go when all together keep too much.
@@ -66,6 +78,9 @@ func (c *Compactor) settle(s *session, size int) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	if c.sessions[s.key] != s {
+		return // let go in the meantime, with what was counted for it
+	}
 	c.bytes += size - s.size
 	s.size = size
 	for c.bytes > limit && len(c.sessions) > 1 {
@@ -80,6 +95,7 @@ func (c *Compactor) settle(s *session, size int) {
 		}
 		c.bytes -= oldest.size
 		delete(c.sessions, oldest.key)
+		oldest.gone = true
 		oldest.mu.Unlock()
 	}
 }
@@ -140,6 +156,7 @@ func (s *session) load(ctx context.Context, c *Compactor) error {
 	if s.env, s.layout, err = c.Store.Envelope(ctx, s.key, head.Seq); err != nil {
 		return fmt.Errorf("read the envelope: %w", err)
 	}
+	s.layout = plain(s.layout)
 	snap, err := c.Store.Snapshot(ctx, s.key, head.Seq)
 	if err != nil {
 		return fmt.Errorf("read the snapshot: %w", err)
@@ -367,7 +384,7 @@ func (s *session) repeated(c *Compactor, in *incoming, req Request, budget engin
 	if st.Report.Boundary != req.Boundary.String() || st.Budget != budget || s.stepAt != s.head.Seq {
 		return nil, nil
 	}
-	if in.own && !s.sameEnvelope(in) {
+	if in.own && (!s.sameEnvelope(in) || !s.sameLayout(in)) {
 		return nil, nil
 	}
 	view := in.req.Body
@@ -386,7 +403,18 @@ func (s *session) repeated(c *Compactor, in *incoming, req Request, budget engin
 }
 
 func (s *session) sameEnvelope(in *incoming) bool {
-	return s.env != nil && bytes.Equal(s.env.Before, in.before) && bytes.Equal(s.env.After, in.after) && bytes.Equal(s.layout, in.layout)
+	return s.env != nil && bytes.Equal(s.env.Before, in.before) && bytes.Equal(s.env.After, in.after)
+}
+
+// sameLayout reports whether the recorded layout puts the call's messages where they stood in its body.
+func (s *session) sameLayout(in *incoming) bool { return bytes.Equal(s.layout, in.layout) }
+
+// plain is a recorded layout with nil for the plain one, as [wire.Request.Split] has it.
+func plain(layout []byte) []byte {
+	if bytes.Equal(layout, wire.PlainLayout()) {
+		return nil
+	}
+	return layout
 }
 
 // compare fills in how much of the step's before the view keeps.
@@ -397,7 +425,7 @@ func (s *session) compare(ctx context.Context, c *Compactor, f wire.Format, view
 	}
 	res.Bytes = len(now)
 	if s.last == nil && s.step != nil {
-		old, err := c.derive(ctx, s.key, s.stepAt)
+		old, err := c.derive(ctx, s.key, s.stepAt, s.step.View)
 		if err != nil {
 			return err
 		}
@@ -417,6 +445,12 @@ func (s *session) frame(in *incoming, req Request, budget engine.Budget, out *en
 	if in.own {
 		if !s.sameEnvelope(in) {
 			f.Envelope = &record.Envelope{Before: bytes.Clone(in.before), After: bytes.Clone(in.after)}
+		}
+		switch {
+		case s.sameLayout(in):
+		case in.layout == nil:
+			f.Layout = wire.PlainLayout() // nil would say "as before"
+		default:
 			f.Layout = in.layout
 		}
 	}
@@ -531,7 +565,10 @@ func (s *session) landed(head store.Head, in *incoming, f *record.Frame, view []
 	}
 	s.rows, s.head, s.format = rows, head, in.req.Format
 	if f.Envelope != nil {
-		s.env, s.layout = f.Envelope, f.Layout
+		s.env = f.Envelope
+	}
+	if f.Layout != nil {
+		s.layout = plain(f.Layout)
 	}
 	if f.Step != nil {
 		s.step, s.stepAt = f.Step, head.Seq

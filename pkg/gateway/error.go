@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"runtime/debug"
+	"syscall"
 
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/compactor"
@@ -51,6 +53,9 @@ func apiErrorOf(err error) *apiError {
 	if e, ok := errors.AsType[*recall.AmbiguousError](err); ok {
 		return &apiError{http.StatusConflict, "ambiguous", e.Error() + " (?step=N)", map[string]any{"choices": e.Choices}}
 	}
+	if e, ok := errors.AsType[*panicError](err); ok {
+		return &apiError{http.StatusInternalServerError, "internal", e.Error(), nil}
+	}
 	if e, ok := errors.AsType[*compactor.HardLimitError](err); ok {
 		r := &e.Result.Report
 		return &apiError{http.StatusUnprocessableEntity, "context_hard_limit", e.Error(), map[string]any{
@@ -72,10 +77,13 @@ func apiErrorOf(err error) *apiError {
 		{store.ErrPurged, http.StatusGone, "purged"},
 		{compactor.ErrMoved, http.StatusConflict, "record_moved_on"},
 		{bus.ErrFull, http.StatusInsufficientStorage, "record_full"},
+		{store.ErrFull, http.StatusInsufficientStorage, "record_full"},
+		{syscall.ENOSPC, http.StatusInsufficientStorage, "record_full"},
 		{bus.ErrTooLarge, http.StatusRequestEntityTooLarge, "too_large"},
 		{bus.ErrToken, http.StatusBadRequest, "bad_name"},
 		{bus.ErrUnknown, http.StatusServiceUnavailable, "log_unavailable"},
 		{bus.ErrClosed, http.StatusServiceUnavailable, "shutting_down"},
+		{store.ErrClosed, http.StatusServiceUnavailable, "shutting_down"},
 		{context.Canceled, 499, "cancelled"},
 		{context.DeadlineExceeded, http.StatusGatewayTimeout, "timeout"},
 	} {
@@ -90,6 +98,9 @@ func (s *Server) fail(w *statusWriter, r *http.Request, err error) {
 	e := apiErrorOf(err)
 	if e.status >= 500 {
 		s.Log.Error("request failed", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("because", err))
+		if p, ok := errors.AsType[*panicError](err); ok {
+			s.Log.Error("panic", slog.Any("value", p.value), slog.String("stack", string(p.stack)))
+		}
 	}
 	if w.wrote {
 		return // the answer has begun: the connection is all that can be ended
@@ -106,4 +117,27 @@ func (s *Server) fail(w *statusWriter, r *http.Request, err error) {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	_ = enc.Encode(map[string]any{"error": body})
+}
+
+// panicError is a handler that did not come back. The caller learns that it was none of his doing; the log has the place.
+type panicError struct {
+	value any
+	stack []byte
+}
+
+func (e *panicError) Error() string {
+	return "the gateway has a fault that this call met; nothing of the call was recorded unless its answer says so, and the log has what is needed to mend it"
+}
+
+// caught runs a handler and makes an error of a panic in it.
+func caught(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) (err error) {
+	defer func() {
+		if v := recover(); v != nil {
+			if v == http.ErrAbortHandler {
+				panic(v)
+			}
+			err = &panicError{v, debug.Stack()}
+		}
+	}()
+	return serve(w, r)
 }

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"strconv"
 
@@ -121,7 +120,7 @@ func (s *Server) toolFinished(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	b, err := io.ReadAll(r.Body)
+	b, err := readBody(r)
 	if err != nil {
 		return err
 	}
@@ -134,7 +133,7 @@ func (s *Server) toolFinished(w http.ResponseWriter, r *http.Request) error {
 	if err != nil {
 		return err
 	}
-	return reply(w, http.StatusAccepted, member{"id", f.ID}, member{"fence", s.Events.Fence(key, 0)}, member{"position", pos.Seq})
+	return reply(w, http.StatusAccepted, member{"id", f.ID}, member{"fence", s.Events.Fence(key, pos.Seq)}, member{"position", pos.Seq})
 }
 
 // ParseFinished reads a tool-finished event.
@@ -230,6 +229,9 @@ func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {
 		Terminal bool            `json:"terminal"`
 	}
 	if err := readJSON(r, &in); err != nil {
+		return err
+	}
+	if err := s.Events.CatchUp(r.Context(), key, ""); err != nil {
 		return err
 	}
 	head, err := s.Store.Head(r.Context(), key)

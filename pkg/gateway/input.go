@@ -28,14 +28,29 @@ func (s *Server) key(r *http.Request) (record.Key, error) {
 
 // readJSON reads a call's object. Unknown members are refused, so that a misspelt one is not passed over in silence.
 func readJSON(r *http.Request, into any) error {
-	b, err := io.ReadAll(r.Body)
+	b, err := readBody(r)
 	if err != nil {
-		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
-			return err
-		}
-		return bad("unreadable", "the body could not be read to its end: "+err.Error())
+		return err
 	}
 	return parseJSON(b, into)
+}
+
+func readBody(r *http.Request) ([]byte, error) {
+	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
+		return nil, &apiError{status: http.StatusUnsupportedMediaType, code: "bad_encoding",
+			message: fmt.Sprintf("the body comes in content encoding %q; send it as plain JSON", e)}
+	}
+	var b bytes.Buffer
+	if n := r.ContentLength; n > 0 && n <= 64<<20 {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	if _, err := b.ReadFrom(r.Body); err != nil {
+		if _, ok := errors.AsType[*http.MaxBytesError](err); ok {
+			return nil, err
+		}
+		return nil, bad("unreadable", "the body could not be read to its end: "+err.Error())
+	}
+	return b.Bytes(), nil
 }
 
 func parseJSON(b []byte, into any) error {
@@ -68,7 +83,9 @@ func jsonFault(err error, at int64) error {
 	if e, ok := errors.AsType[*json.SyntaxError](err); ok {
 		return bad("malformed", fmt.Sprintf("the body is not valid JSON at byte %d: %v", e.Offset, e))
 	}
-	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok {
+	if e, ok := errors.AsType[*json.UnmarshalTypeError](err); ok && e.Field == "" {
+		return bad("malformed", fmt.Sprintf("the call is a JSON %s; send an object", e.Value))
+	} else if ok {
 		return bad("malformed", fmt.Sprintf("the member %q is a %s and should be a %s (byte %d)", e.Field, e.Value, e.Type, e.Offset))
 	}
 	if e, ok := errors.AsType[*apiError](err); ok {
@@ -106,8 +123,8 @@ func (b *budget) UnmarshalJSON(data []byte) error {
 func (b *budget) set(name string, raw json.RawMessage) error {
 	count := func(p *int) error {
 		var v float64
-		if json.Unmarshal(raw, &v) != nil || v != math.Trunc(v) || math.Abs(v) > 1<<40 {
-			return bad("bad_budget", fmt.Sprintf("budget.%s is %s; it is a whole number", name, raw))
+		if string(raw) == "null" || json.Unmarshal(raw, &v) != nil || v != math.Trunc(v) || math.Abs(v) > 1<<40 {
+			return bad("bad_budget", fmt.Sprintf("budget.%s is %.80s; it is a whole number", name, raw))
 		}
 		if v <= 0 {
 			return bad("bad_budget", fmt.Sprintf("budget.%s is %s; it must be above 0", name, raw))
@@ -117,10 +134,12 @@ func (b *budget) set(name string, raw json.RawMessage) error {
 	}
 	ratio := func(p *int) error {
 		var v float64
-		if json.Unmarshal(raw, &v) != nil || v < 0 || v > 1 {
-			return bad("bad_budget", fmt.Sprintf("budget.%s is %s; it is a ratio from 0 to 1", name, raw))
+		if string(raw) == "null" || json.Unmarshal(raw, &v) != nil || v < 0 || v > 1 {
+			return bad("bad_budget", fmt.Sprintf("budget.%s is %.80s; it is a ratio from 0 to 1", name, raw))
 		}
-		*p = int(math.Round(v * 1000))
+		if *p = int(math.Round(v * 1000)); *p == 0 && p != &b.MinRoomPermille {
+			return bad("bad_budget", fmt.Sprintf("budget.%s is %.80s; it must be at least 0.001", name, raw))
+		}
 		return nil
 	}
 	switch name {
@@ -145,6 +164,10 @@ func (b *budget) set(name string, raw json.RawMessage) error {
 	case "min_room_ratio", "compaction_min_room_ratio":
 		return ratio(&b.MinRoomPermille)
 	case "runway_steps", "compaction_runway_steps":
+		if string(raw) == "-1" {
+			b.RunwaySteps = -1
+			return nil
+		}
 		return count(&b.RunwaySteps)
 	case "precompact_tokens", "compaction_precompact_tokens":
 		return count(&b.Precompact)
@@ -155,7 +178,11 @@ func (b *budget) set(name string, raw json.RawMessage) error {
 	case "max_images":
 		return count(&b.MaxImages)
 	case "joint_limit":
-		return json.Unmarshal(raw, &b.JointLimit)
+		if string(raw) != "true" && string(raw) != "false" {
+			return bad("bad_budget", fmt.Sprintf("budget.%s is %s; it is true or false", name, raw))
+		}
+		b.JointLimit = string(raw) == "true"
+		return nil
 	case "tight", "compaction_tight":
 		var v string
 		if json.Unmarshal(raw, &v) != nil || v != "specified" && v != "raised" {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"net/http"
+	"strings"
 	"time"
 
 	"github.com/ullage/ullage/pkg/bus"
@@ -78,17 +79,18 @@ func (s *Server) Handler() http.Handler {
 
 // unknown answers a path or a method that the API does not have.
 func (s *Server) unknown(w http.ResponseWriter, r *http.Request, mux *http.ServeMux) error {
+	var takes []string
 	for _, m := range []string{http.MethodGet, http.MethodPost, http.MethodDelete} {
-		if m == r.Method {
-			continue
-		}
 		other := r.Clone(r.Context())
 		other.Method = m
 		if _, pattern := mux.Handler(other); pattern != "/" && pattern != "" {
-			w.Header().Set("Allow", m)
-			return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-				message: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, m)}
+			takes = append(takes, m)
 		}
+	}
+	if len(takes) > 0 {
+		w.Header().Set("Allow", strings.Join(takes, ", "))
+		return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+			message: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, strings.Join(takes, " or "))}
 	}
 	return &apiError{status: http.StatusNotFound, code: "no_such_path",
 		message: fmt.Sprintf("there is nothing at %s; the API is under /v1/tasks/{task}/", r.URL.Path)}
@@ -104,7 +106,7 @@ func (s *Server) route(pattern string, serve func(http.ResponseWriter, *http.Req
 		}
 		r.Body = http.MaxBytesReader(w, r.Body, limit)
 		sw := &statusWriter{ResponseWriter: w, status: http.StatusOK}
-		if err := serve(sw, r); err != nil {
+		if err := caught(sw, r, serve); err != nil {
 			s.fail(sw, r, err)
 		}
 		if s.Seen != nil {

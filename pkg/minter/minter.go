@@ -119,7 +119,7 @@ func (m *Minter) mint(ctx context.Context, msg bus.Msg, c *toolrule.Call) error 
 		if err != nil {
 			return bus.Permanent(fmt.Errorf("encode the form of call %q: %w", c.ID, err))
 		}
-		if _, err := m.Bus.Form(ctx, msg.Key, encoded, "form:"+id.String()); err != nil {
+		if _, err := m.Bus.Form(ctx, msg.Key, encoded, "form:"+msg.Key.Tenant+":"+msg.Key.Task+":"+id.String()); err != nil {
 			if errors.Is(err, bus.ErrTooLarge) {
 				return bus.Permanent(fmt.Errorf("publish the form of call %q: %w", c.ID, err))
 			}

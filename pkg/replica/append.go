@@ -8,6 +8,7 @@ import (
 
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/record"
 	"github.com/ullage/ullage/pkg/store"
 )
@@ -37,7 +38,25 @@ func (r *Replica) Append(ctx context.Context, key record.Key, head store.Head, f
 	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil {
 		return store.Head{}, fmt.Errorf("apply the frame to the store: %w", err)
 	}
-	return r.store.Head(ctx, key)
+	return after(head, f, pos.Seq, sealed.Hash), nil
+}
+
+// after is the head that a frame leaves behind. It is not read from the store: another writer's frame may stand there
+// already, and a caller that took it for its own would go on without that frame's messages.
+func after(head store.Head, f *record.Frame, seq uint64, hash engine.Digest) store.Head {
+	h := store.Head{Seq: seq, Hash: hash, Rows: f.N0, Path: f.Keep, Steps: head.Steps, Format: f.Format}
+	for i := range f.Items {
+		if n := f.Items[i].Count; n > 0 {
+			h.Path += n
+			continue
+		}
+		h.Path++
+		h.Rows++
+	}
+	if f.Step != nil {
+		h.Steps++
+	}
+	return h
 }
 
 // seal encodes a frame; what is too large for the log goes to blobs first.
@@ -90,8 +109,12 @@ func (r *Replica) put(ctx context.Context, tenant string, b []byte) (*record.Ref
 	return &record.Ref{Hash: d, Len: len(b)}, nil
 }
 
-// Finished makes a tool-finished event durable and applies it.
+// Finished makes a tool-finished event durable and applies it. One of a purged task is [store.ErrPurged], and nothing of
+// it is written anywhere.
 func (r *Replica) Finished(ctx context.Context, key record.Key, f *record.Finished) (bus.Pos, error) {
+	if _, err := r.store.Head(ctx, key); err != nil && !errors.Is(err, store.ErrNoTask) {
+		return bus.Pos{}, err
+	}
 	if len(f.Output) > byReference {
 		ref, err := r.put(ctx, key.Tenant, f.Output)
 		if err != nil {
@@ -117,7 +140,7 @@ func (r *Replica) Finished(ctx context.Context, key record.Key, f *record.Finish
 	if err != nil {
 		return bus.Pos{}, fmt.Errorf("encode the event: %w", err)
 	}
-	pos, err := r.bus.Event(ctx, key, sealed.Bytes(), "finished:"+id.String())
+	pos, err := r.bus.Event(ctx, key, sealed.Bytes(), "finished:"+key.Tenant+":"+key.Task+":"+id.String())
 	if err != nil {
 		return bus.Pos{}, fmt.Errorf("put the event on the log: %w", err)
 	}

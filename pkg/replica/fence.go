@@ -11,11 +11,11 @@ import (
 	"github.com/ullage/ullage/pkg/record"
 )
 
-// FenceError is a fence that no answer ever carried.
-type FenceError struct{ Fence string }
+// FenceError is a fence that no answer about this task ever carried.
+type FenceError struct{ Fence, Reason string }
 
 func (e *FenceError) Error() string {
-	return fmt.Sprintf("the fence %q is malformed; give back the one of an earlier answer, or leave it out", e.Fence)
+	return fmt.Sprintf("the fence %.80q %s; give back the one of an earlier answer, or leave it out", e.Fence, e.Reason)
 }
 
 // Fence is the token of a place in a task's record: stream, the log's identity, sequence. Callers give it back as it
@@ -31,14 +31,18 @@ func shortEpoch(epoch string) string {
 	return hex.EncodeToString(d[:4])
 }
 
-func parseFence(f string) (stream, epoch string, seq uint64, err error) {
-	parts := strings.Split(f, ".")
+// Place is the sequence that a fence names. A fence of another task's stream, or of another log, is a [FenceError].
+func (r *Replica) Place(key record.Key, fence string) (uint64, error) {
+	parts := strings.Split(fence, ".")
 	if len(parts) != 3 {
-		return "", "", 0, &FenceError{f}
+		return 0, &FenceError{fence, "is malformed"}
 	}
-	seq, err = strconv.ParseUint(parts[2], 10, 64)
+	seq, err := strconv.ParseUint(parts[2], 10, 64)
 	if err != nil {
-		return "", "", 0, &FenceError{f}
+		return 0, &FenceError{fence, "is malformed"}
 	}
-	return parts[0], parts[1], seq, nil
+	if stream := r.bus.StreamOf(key.Task, bus.KindFrame); parts[0] != stream || parts[1] != shortEpoch(r.bus.Epoch(stream)) {
+		return 0, &FenceError{fence, "is of another task or of another log"}
+	}
+	return seq, nil
 }

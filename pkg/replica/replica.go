@@ -160,35 +160,44 @@ func (r *Replica) SettleForms(ctx context.Context, key record.Key) error {
 const catchUpPatience = 50 * time.Millisecond
 
 // CatchUp brings the store to the task's last frame on the log; with a fence, at least to the place it names. A call
-// that brings back the fence of its last answer is served without asking the log.
+// that brings back the fence of its last answer is served without asking the log. A fence behind the log's end is a
+// [FenceError]: nothing that is not on the log can be answered from.
 func (r *Replica) CatchUp(ctx context.Context, key record.Key, fence string) error {
 	head, err := r.store.Head(ctx, key)
 	if err != nil && !errors.Is(err, store.ErrNoTask) {
 		return err
 	}
+	upTo := uint64(0)
 	if fence != "" {
-		stream, epoch, seq, err := parseFence(fence)
+		if upTo, err = r.Place(key, fence); err != nil {
+			return err
+		}
+		if head.Seq >= upTo && upTo > 0 {
+			return nil
+		}
+		stream := r.bus.StreamOf(key.Task, bus.KindFrame)
+		wait, cancel := context.WithTimeout(ctx, catchUpPatience)
+		err = r.Wait(wait, stream, upTo)
+		cancel()
+		if err == nil && upTo > 0 || ctx.Err() != nil {
+			return ctx.Err()
+		}
+		end, err := r.bus.Head(ctx, stream)
 		if err != nil {
 			return err
 		}
-		if stream != r.bus.StreamOf(key.Task, bus.KindFrame) || epoch != shortEpoch(r.bus.Epoch(stream)) {
-			return fmt.Errorf("the fence %q is of another task or another log; leave it out", fence)
-		}
-		if head.Seq >= seq {
-			return nil
-		}
-		wait, cancel := context.WithTimeout(ctx, catchUpPatience)
-		err = r.Wait(wait, stream, seq)
-		cancel()
-		if err == nil || ctx.Err() != nil {
-			return ctx.Err()
+		if end.Seq < upTo {
+			return &FenceError{fence, fmt.Sprintf("names a place behind the end of the log (%d)", end.Seq)}
 		}
 	}
-	last, _, found, err := r.bus.Last(ctx, key)
-	if err != nil || !found || last.Seq <= head.Seq {
+	last, _, _, err := r.bus.Last(ctx, key)
+	if err != nil {
 		return err
 	}
-	return r.read(ctx, key, head.Seq, last.Seq)
+	if upTo = max(upTo, last.Seq); upTo <= head.Seq {
+		return nil
+	}
+	return r.read(ctx, key, head.Seq, upTo)
 }
 
 // read applies a task's entries in (after, upTo] from the log.
