@@ -22,10 +22,12 @@ type Ref struct {
 }
 
 // Item is an element of a frame's path change: a new message (inline or by reference), or a run of rows that the
-// record already holds.
+// record already holds. A message by reference comes off the log as Blob alone; who hands the frame to a store fills
+// in Raw beside it, or puts the blob into the store first. The frame's hash is the same either way, and the same as if
+// the message had been inline.
 type Item struct {
 	Raw   []byte // a new message; its row number follows from the frame's N0
-	Blob  *Ref   // or a new message whose bytes are a blob
+	Blob  *Ref   // set if it travels as a blob
 	From  int    // or Count rows from row From on
 	Count int
 }
@@ -103,7 +105,7 @@ type Finished struct {
 	Name       string
 	Input      []byte // JSON
 	Output     []byte // JSON: a string, an array of content blocks, or any other value
-	InputRef   *Ref   // instead of Input or Output when these are large
+	InputRef   *Ref   // set when these are large and travel as blobs, as with Item
 	OutputRef  *Ref
 	IsError    bool
 	Disposable bool // the tool declares its output used once
