@@ -123,17 +123,29 @@ func (r *round) add(at int, ev event, rep *Repairs) {
 
 // answer gives every call its result: the latest call before it with its id, else the first after it.
 func answer(d dialect, events []event, rounds []*round, rep *Repairs) {
-	byID := map[string][]*callRef{}
+	byID := map[waits][]*callRef{}
 	for _, r := range rounds {
 		for _, c := range r.calls {
-			byID[c.part.id] = append(byID[c.part.id], c)
+			w := waits{c.part.id, c.part.result}
+			byID[w] = append(byID[w], c)
+			if c.part.result == "local_shell_call_output" { // Codex answers it so
+				w.output = "function_call_output"
+				byID[w] = append(byID[w], c)
+			}
 		}
+	}
+	for _, refs := range byID {
+		sort.SliceStable(refs, func(a, b int) bool { return refs[a].at < refs[b].at })
 	}
 	for i, ev := range events {
 		if ev.kind != evResult {
 			continue
 		}
-		to := target(byID[ev.call], i, ev.output)
+		w := waits{ev.call, ev.output}
+		if w.output == "" && d.format() == wire.Responses {
+			w.output = "function_call_output"
+		}
+		to := target(byID[w], i)
 		switch {
 		case to == nil:
 			rep.Orphans++
@@ -160,27 +172,23 @@ func answer(d dialect, events []event, rounds []*round, rep *Repairs) {
 	}
 }
 
-// target is the call that a result at place i answers: the latest one before it, or the first of its step that still
-// waits if the step used the id twice; the first behind it if none is before.
-func target(refs []*callRef, i int, output string) *callRef {
-	var last *callRef
-	for _, c := range refs {
-		if (c.at <= i || last == nil) && answers(c.part.result, output) {
-			last = c
-		}
-	}
-	for _, c := range refs {
-		if last != nil && c.round == last.round && c.at <= i && !c.recorded && answers(c.part.result, output) {
-			return c
-		}
-	}
-	return last
-}
+// waits is what a result must bring to answer a call: the id and, for Responses, the type of item.
+type waits struct{ id, output string }
 
-// answers says whether an output of this type answers a call that wants another: Codex answers local_shell_call with
-// function_call_output.
-func answers(want, output string) bool {
-	return output == "" || want == output || want == "local_shell_call_output" && output == "function_call_output"
+// target is the call that a result at place i answers: the latest one before it, or the first of its step that still
+// waits if the step used the id twice; the first behind it if none is before. The calls are in order.
+func target(refs []*callRef, i int) *callRef {
+	if len(refs) == 0 {
+		return nil
+	}
+	k := max(sort.Search(len(refs), func(k int) bool { return refs[k].at > i })-1, 0)
+	to := refs[k]
+	for ; k >= 0 && refs[k].round == to.round; k-- {
+		if !refs[k].recorded {
+			to = refs[k]
+		}
+	}
+	return to
 }
 
 // rename gives a call that repeats an id another one, where the format wants ids to be unique: over the request for

@@ -62,8 +62,11 @@ func drawEvents(t *rapid.T, d dialect) (events []event) {
 			}
 			events = append(events, ev)
 		default:
-			c := part{id: id.Draw(t, "of"), result: "function_call_output"}
-			events = append(events, event{kind: evResult, call: c.id, raw: d.result(c, texts(d, fmt.Sprint("out ", i), false), false)})
+			c := part{id: id.Draw(t, "of")}
+			if d.format() == wire.Responses {
+				c.result = "function_call_output"
+			}
+			events = append(events, event{kind: evResult, call: c.id, output: c.result, raw: d.result(c, texts(d, fmt.Sprint("out ", i), false), false)})
 		}
 	}
 	return events

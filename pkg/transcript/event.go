@@ -27,7 +27,8 @@ type event struct {
 	raw json.RawMessage
 	// call and raw: the id that a result answers, and the result as its format carries it.
 	call string
-	// output is the type of a Responses result: it answers only a call that is answered by this type.
+	// output is the type of a Responses result: it answers only a call that is answered by this type. "" is
+	// function_call_output.
 	output string
 	usage  *engine.Usage
 	// seq orders the results of one step; where it is 0 the order of events does.
