@@ -25,6 +25,7 @@ type serveCmd struct {
 	cli.Common `embed:""`
 	cli.Knobs  `embed:"" group:"Operation:"`
 	data       `embed:""`
+	Cluster    cli.Cluster   `embed:"" group:"Cluster:"`
 	Listen     string        `default:"127.0.0.1:8420" env:"ULLAGE_LISTEN" placeholder:"ADDR" help:"Address of the HTTP API."`
 	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own."`
 	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one."`
@@ -43,12 +44,20 @@ func (c *serveCmd) Run(ctx contextArg) error {
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	if err := c.Cluster.Check(c.NATS); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	secure, err := c.Cluster.TLS()
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
 	l, err := cli.Listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
 	embedded := c.NATS == ""
-	n, err := node.Open(ctx, node.Config{Name: "gateway", Dir: c.Data, NATS: c.NATS, Gateway: true, Minter: embedded, Summarizer: embedded,
+	n, err := node.Open(ctx, node.Config{Name: "gateway", Dir: c.Data, NATS: c.NATS,
+		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, Gateway: true, Minter: embedded, Summarizer: embedded,
 		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Slots: c.MintSlots, Log: log})
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close())

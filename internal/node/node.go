@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -33,6 +34,11 @@ type Config struct {
 	Name string // of the process, for people
 	Dir  string // data directory
 	NATS string // servers of a cluster; "" embeds one
+	// How a cluster is joined; unused when embedded.
+	Creds        string      // file of a NATS user's credentials
+	TLS          *tls.Config // nil for none
+	NATSMonitors []string    // monitoring addresses, asked whether the servers sync every write
+	NATSSynced   bool        // or the operator's word that they do
 	// Gateway, Minter and Summarizer are the roles. An embedded node has all three.
 	Gateway, Minter, Summarizer bool
 
@@ -42,7 +48,9 @@ type Config struct {
 	LLMBase  string
 	Deadline time.Duration // for a fold, COMPACTION_FOLD_DEADLINE; 0: 20 s
 	Slots    int           // mints at once
-	Log      *slog.Logger
+	// FoldSlots is how many folds a summariser makes at once; 0: the bus's default.
+	FoldSlots int
+	Log       *slog.Logger
 	// Delay holds mints back, for tests of what lateness does.
 	Delay func(record.Key, engine.CallID) time.Duration
 }
@@ -84,7 +92,8 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.NATS == "" {
 		busDir = filepath.Join(cfg.Dir, "log")
 	}
-	if n.Bus, err = bus.Open(ctx, bus.Config{URL: cfg.NATS, Dir: busDir, Name: cfg.Name, Logger: cfg.Log}); err != nil {
+	if n.Bus, err = bus.Open(ctx, bus.Config{URL: cfg.NATS, Dir: busDir, Name: cfg.Name, Logger: cfg.Log,
+		Creds: cfg.Creds, TLS: cfg.TLS, MonitorURLs: cfg.NATSMonitors, SyncVouched: cfg.NATSSynced}); err != nil {
 		return nil, err
 	}
 	if cfg.Gateway {
@@ -114,7 +123,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		})
 	}
 	if cfg.Summarizer {
-		n.Summarizer = &summarizer.Worker{Bus: n.Bus, Tools: n.Rules, Log: cfg.Log}
+		n.Summarizer = &summarizer.Worker{Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) }}
 	}
 	return n, nil
 }
@@ -175,7 +184,7 @@ func (n *Node) ingest(ctx context.Context, key record.Key, payload []byte) (bus.
 
 // Server is the node's HTTP API.
 func (n *Node) Server() *gateway.Server {
-	return &gateway.Server{Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(),
+	return &gateway.Server{Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
 		Now: time.Now, Seen: n.Metrics.Request}
 }
 

@@ -31,6 +31,7 @@ type Metrics struct {
 	mints      *prometheus.CounterVec
 	mintTook   prometheus.Histogram
 	mintLag    prometheus.Histogram
+	answers    *prometheus.CounterVec
 	requests   *prometheus.CounterVec
 	answered   *prometheus.HistogramVec
 }
@@ -63,6 +64,7 @@ func New(process string) *Metrics {
 	m.mints = counter("mints_total", "Finished calls that a minter looked at, by result.", "result")
 	m.mintTook = histogram("mint_seconds", "Time of one mint.").WithLabelValues().(prometheus.Histogram)
 	m.mintLag = histogram("mint_lag_seconds", "From the entry on the log to its form on the log.").WithLabelValues().(prometheus.Histogram)
+	m.answers = counter("fold_answers_total", "Fold requests that this summariser answered, by the source of the summary or why there is none.", "result")
 	m.requests = counter("http_requests_total", "HTTP requests by route and status.", "route", "status")
 	m.answered = histogram("http_request_seconds", "Time of one HTTP request.", "route")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -117,6 +119,9 @@ func (m *Metrics) Mint(e minter.Event) {
 	m.mintTook.Observe(e.Took.Seconds())
 	m.mintLag.Observe(max(0, e.Lag.Seconds()))
 }
+
+// Fold takes in one answer of a summariser, in one word.
+func (m *Metrics) Fold(result string) { m.answers.WithLabelValues(result).Inc() }
 
 // Request takes in one HTTP request.
 func (m *Metrics) Request(route string, status int, took time.Duration) {

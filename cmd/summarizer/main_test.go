@@ -1,0 +1,69 @@
+package main
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/ullage/ullage/internal/clustertest"
+	"github.com/ullage/ullage/internal/node"
+	"github.com/ullage/ullage/pkg/bus/bustest"
+	"github.com/ullage/ullage/pkg/compactor"
+)
+
+func TestMain(m *testing.M) { clustertest.Main(m, main) }
+
+// A step that has to fold asks the pool, which is a process of its own here; the summary's words come from there.
+func TestSummarizerOfACluster(t *testing.T) {
+	url, monitor := bustest.Server(t, clustertest.NATSConf(t))
+	g := clustertest.Join(t, node.Config{Name: "gateway", NATS: url, NATSMonitors: []string{monitor}, Gateway: true, Budget: clustertest.Budget(t, 32000)})
+	api := clustertest.API(t, g)
+
+	addr := clustertest.FreePort(t)
+	worker := clustertest.Start(t, "--nats", url, "--nats-monitor", monitor, "--listen", addr)
+	clustertest.Until(t, "the summariser is ready", func() bool {
+		status, _ := clustertest.Text(t, "http://"+addr+"/readyz")
+		return status == http.StatusOK
+	})
+
+	var said struct {
+		Report compactor.Line  `json:"report"`
+		Body   json.RawMessage `json:"body"`
+	}
+	call := map[string]any{"format": "anthropic", "body": clustertest.Body(30, 40)}
+	if status := clustertest.Call(t, http.MethodPost, api+"/v1/tasks/t1/step", call, &said); status != http.StatusOK {
+		t.Fatalf("step answered %d", status)
+	}
+	if f := said.Report.Fold; f == nil || f.Source != "extractive" {
+		t.Fatalf("the step's fold is %+v, want one of the pool's extractive summariser; tier %d, outcome %s", f, said.Report.Tier, said.Report.Outcome)
+	}
+	if !strings.Contains(string(said.Body), "Find out why the build fails") {
+		t.Errorf("the view does not hold the user's request")
+	}
+	if _, text := clustertest.Text(t, "http://"+addr+"/metrics"); !strings.Contains(text, `ullage_fold_answers_total{result="extractive"} 1`) {
+		t.Errorf("the summariser's metrics do not count its fold")
+	}
+	if code := worker.Stop(t); code != 0 || !strings.Contains(worker.Said(), "stopped") {
+		t.Errorf("the summariser ended with %d and said:\n%s", code, worker.Said())
+	}
+}
+
+func TestSummarizerRefuses(t *testing.T) {
+	for name, c := range map[string]struct {
+		args []string
+		said string
+	}{
+		"no servers": {nil, "--nats"},
+		"a model":    {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--llm", "anthropic:some-model"}, "leave --llm out"},
+		"a bad spec": {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--llm", "what"}, "write extractive"},
+		"no slots":   {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--slots", "0"}, "--slots 0"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := clustertest.Start(t, c.args...)
+			if code := p.Wait(t); code == 0 || !strings.Contains(p.Said(), c.said) {
+				t.Errorf("ended with %d and said:\n%s\nwant a sentence with %q", code, p.Said(), c.said)
+			}
+		})
+	}
+}
