@@ -209,6 +209,12 @@ func (p *player) task(ctx context.Context, file string, t *transcript.Task) erro
 	if err != nil && !errors.Is(err, store.ErrNoTask) {
 		return err
 	}
+	// The run that recorded these may have ended before their mints did.
+	if n := len(done); n > 0 {
+		if err := p.settle(ctx, key, done[n-1].Seq); err != nil {
+			return err
+		}
+	}
 	reduced := false // our view is no longer what was recorded
 	var before *engine.Usage
 	for i := range t.Boundaries {

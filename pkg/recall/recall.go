@@ -130,6 +130,8 @@ func find(ctx context.Context, r Record, key record.Key, q Query) (*View, error)
 				texts = append(texts, res.Texts[k].String())
 			}
 			v.Text = strings.Join(texts, "\n")
+		} else if err := v.finished(ctx, r, key); err != nil {
+			return nil, err
 		}
 		found = append(found, v)
 		parts = append(parts, i)
@@ -165,15 +167,34 @@ func event(ctx context.Context, r Record, key record.Key, q Query) (*View, error
 	if len(calls) == 0 || q.Step != 0 {
 		return nil, ErrNoCall
 	}
-	c := calls[len(calls)-1]
-	v := &View{ID: q.ID, Name: c.Name, Input: c.Input, Output: c.Output, IsError: c.IsError}
+	v := &View{ID: q.ID, Name: calls[len(calls)-1].Name, Input: calls[len(calls)-1].Input}
+	v.output(&calls[len(calls)-1])
+	return v, nil
+}
+
+// finished fills in the output of a call whose result is not in the record yet, if an event has told of it.
+func (v *View) finished(ctx context.Context, r Record, key record.Key) error {
+	calls, err := r.Calls(ctx, key, engine.CallID(v.ID))
+	if err != nil {
+		return err
+	}
+	for i := len(calls) - 1; i >= 0; i-- {
+		if calls[i].Name == v.Name {
+			v.output(&calls[i])
+			break
+		}
+	}
+	return nil
+}
+
+func (v *View) output(c *store.Call) {
+	v.Output, v.IsError = c.Output, c.IsError
 	texts, _ := wire.EventTexts(c.Output)
-	var all []string
+	all := make([]string, len(texts))
 	for i := range texts {
-		all = append(all, texts[i].String())
+		all[i] = texts[i].String()
 	}
 	v.Text = strings.Join(all, "\n")
-	return v, nil
 }
 
 // request answers with a text that the user wrote, counted as the request log counts.
