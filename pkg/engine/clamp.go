@@ -26,8 +26,19 @@ func (d *decision) clamp() {
 		}
 	}
 	slices.Reverse(fresh)
-	allowance := max(d.b.WEff()/4, d.stop()-d.irreducible)
 	sum := total.at(d.scale)
+	allowance := d.clampAllowance()
+	if near := d.near; d.tight {
+		// The near window counts what is new as it will be sent. If it is not tight then, the room is the ordinary one.
+		d.tight = false
+		loose := d.clampAllowance()
+		d.near -= max(0, sum-loose)
+		if d.measureTight(); d.tight {
+			d.near = near
+		} else {
+			allowance = loose
+		}
+	}
 	if len(fresh) == 0 || sum <= allowance {
 		return
 	}
@@ -37,6 +48,9 @@ func (d *decision) clamp() {
 		d.clampTo(i, max(least, size*allowance/sum), TierNone)
 	}
 }
+
+// clampAllowance is what new results may take together.
+func (d *decision) clampAllowance() int { return max(d.b.WEff()/4, d.stop()-d.irreducible) }
 
 // clampTo cuts the texts of a result to about so many tokens, head and tail in proportion. It reports whether that
 // made the part smaller.

@@ -137,12 +137,8 @@ func (d *decision) measureFloors() {
 	d.measureTight()
 }
 
+// measureTight says whether protecting the last N steps leaves no runway.
 func (d *decision) measureTight() {
-	d.settleTight()
-}
-
-// settleTight says whether protecting the last N steps leaves no runway.
-func (d *decision) settleTight() {
 	trigger, stop := d.b.Trigger(), d.b.Stop()
 	d.tight = !d.b.TightSpecified && d.near > trigger-(trigger-stop)/2
 }

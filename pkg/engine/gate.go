@@ -18,17 +18,19 @@ func (d *decision) holds(g *Gate, saving int) bool {
 	return saving < g.Saving+(d.b.Trigger()-d.b.Stop())/2
 }
 
-// settleGate counts the pass. It is ineffective if its full plan saves too little or would leave the view over
-// trigger′, as planned or as it came out (a summary that was no smaller than its span is not used); two in a row close
-// the gate for the turn, and only an effective pass resets. Where nothing can bring the
-// view to where a pass should leave it, the deepest runs once and the gate closes at once.
-func (d *decision) settleGate(g *Gate, saving, deepest int) {
-	effective := saving >= d.b.Trigger()*d.b.MinSavingPermille/1000 && deepest <= d.trigger() && d.size() <= d.trigger()
+// settleGate counts the pass. It is ineffective if its full plan saves too little, or if it leaves the view over trigger′
+// (as it came out: a summary that was no smaller than its span is not used, and one smaller than planned counts); two
+// in a row close the gate for the turn, and only an effective pass resets. Where nothing can bring the view to where a
+// pass should leave it, the deepest runs once and the gate closes at once.
+func (d *decision) settleGate(g *Gate, before, deepest int) {
+	saving := before - deepest
+	saving = max(saving, before-d.size())
+	effective := saving >= d.b.Trigger()*d.b.MinSavingPermille/1000 && d.size() <= d.trigger()
 	switch {
 	case d.irreducible > d.trigger():
 		g.Ineffective++
 		g.Closed, g.Saving, g.Irreducible = true, saving, d.irreducible
-	case d.tight && max(deepest, d.size()) > d.limit():
+	case d.tight && d.size() > d.limit():
 		g.Ineffective++
 		g.Closed, g.Saving, g.Irreducible = true, max(0, d.size()-deepest), 0
 	case effective:

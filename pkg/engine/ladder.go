@@ -22,7 +22,6 @@ func (d *decision) preflight(fold FoldFunc) {
 
 // step is the whole operation at a model call.
 func (d *decision) step(fold FoldFunc) {
-	d.clamp()
 	d.r.Pred = d.size()
 	d.r.Outcome = d.unreduced()
 	if d.invalidGate() {
@@ -95,7 +94,7 @@ func (d *decision) climb(fold FoldFunc, acted bool) {
 	} else if !acted {
 		d.r.Outcome = Held
 	}
-	d.settleGate(g, saving, deepest)
+	d.settleGate(g, before, deepest)
 }
 
 // deepest is what the full plan, every tier allowed, would leave.

@@ -13,10 +13,6 @@ func (d *decision) measure() {
 		d.base = s.viewSize().add(d.overhead()).at(d.scale)
 		d.incr = d.base
 	}
-	if d.in.Rejected {
-		// The provider has measured it: whatever was predicted, it is over the limit.
-		d.base = max(d.base, d.limitHard()+1+d.saved.at(d.scale))
-	}
 	d.measureFloors()
 	if d.valid {
 		// What a provider measured beyond all that we see (a system prompt and tools that are not in the body, say)
@@ -24,9 +20,18 @@ func (d *decision) measure() {
 		if unseen := d.base - s.viewSize().add(d.overhead()).at(d.scale); unseen > 0 {
 			d.irreducible += unseen
 			d.near += unseen
-			d.settleTight()
+			d.measureTight()
 		}
 	}
+	if d.in.Rejected {
+		// The provider has measured it: whatever was predicted, it is over the limit.
+		d.base = max(d.base, d.limitHard()+1+d.saved.at(d.scale))
+	}
+}
+
+// report begins the report with what was measured.
+func (d *decision) report() {
+	s, a := d.s, &d.a
 	d.r = Report{
 		Turn: max(1, s.turn), Step: len(s.steps) + 1, Boundary: d.in.Boundary.String(),
 		Window: d.b.Window, WEff: d.b.WEff(), Trigger: d.b.Trigger(), Stop: d.b.Stop(),

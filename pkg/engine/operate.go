@@ -43,13 +43,18 @@ type AppliedForm struct {
 
 // Decide runs the operation at one boundary: strip, clamp, measure, and only under pressure reduce (DESIGN §3).
 // The state is not changed: [State.Commit] takes the decision in. fold is called at most once (law 9).
-func (s *State) Decide(in Input, fold FoldFunc) Output {
+func (s *State) Decide(in Input, fold FoldFunc) Output { return s.decideTwice(in, fold) }
+
+func (s *State) decide(in Input, fold FoldFunc) Output {
 	d := s.begin(in)
 	d.strip()
 	d.measure()
 	if in.Boundary == Preflight {
+		d.report()
 		d.preflight(fold)
 	} else {
+		d.clamp()
+		d.report()
 		d.step(fold)
 	}
 	return d.end()

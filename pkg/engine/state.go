@@ -53,6 +53,7 @@ func (s *State) Extend(msgs []Message) {
 		s.hideOpener(first, last)
 	}
 	s.restore(parts, from, steps)
+	s.mustCheck("Extend")
 }
 
 // hideOpener takes a former opener out of the view: it was shown behind the head while its turn was open.
@@ -298,6 +299,7 @@ func (s *State) Commit(out *Output) {
 	if len(out.Applied) > 0 || out.Folded != nil {
 		s.refresh(out)
 	}
+	s.mustCheck("Commit")
 }
 
 // refresh places newly applied forms and the new fold.
