@@ -150,7 +150,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 	if err := s.load(ctx, c); err != nil {
 		return nil, err
 	}
-	in, err := s.match(req.Format, req.Body)
+	in, err := s.match(ctx, c, req.Format, req.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -18,6 +18,7 @@ type Derived struct {
 	Fence string
 	// Same says that the view made again is the one that went out.
 	Same bool
+	rows []record.Row // that it was made of
 }
 
 // Steps returns the task's boundaries, oldest first.
@@ -79,7 +80,7 @@ func (c *Compactor) derive(ctx context.Context, key record.Key, seq uint64, sent
 		return nil, fmt.Errorf("derive the view at %d of task %s: %w", seq, key.Task, err)
 	}
 	s.state = engine.NewState(in.req.Messages, snap)
-	d := &Derived{}
+	d := &Derived{rows: s.rows}
 	if d.Body, err = s.project(in.req); err != nil || engine.Sum(d.Body) != sent && engine.Sum(in.req.Body) == sent {
 		d.Body = in.req.Body // the validator refused what that boundary chose, and the client's own bytes went out
 	}

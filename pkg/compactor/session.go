@@ -29,7 +29,8 @@ type session struct {
 	state  *engine.State
 	step   *record.Step // the last one
 	stepAt uint64
-	last   []byte // message array of the last step's view, without markers; nil: not known
+	usage  *record.Usage // that came with it
+	last   []byte        // message array of the last step's view, without markers; nil: not known
 	used   uint64
 	size   int
 	gone   bool // no longer in the compactor's map: whoever waited for it takes the new one
@@ -171,7 +172,7 @@ func (s *session) load(ctx context.Context, c *Compactor) error {
 		return fmt.Errorf("read the steps: %w", err)
 	}
 	if n := len(steps); n > 0 {
-		s.step, s.stepAt = &steps[n-1].Step, steps[n-1].Seq
+		s.step, s.stepAt, s.usage = &steps[n-1].Step, steps[n-1].Seq, steps[n-1].Usage
 	}
 	s.loaded = true
 	return nil
@@ -217,10 +218,10 @@ type incoming struct {
 	own    bool // the body came with the call
 }
 
-// match finds the longest prefix of the path that a body begins with. A body that begins with the last view (a client
+// match finds the longest prefix of the path that a body begins with. A body that begins with a view of ours (a client
 // that took it over as its history) is matched to the messages that the view was made of. Without a body the record's
 // own is used.
-func (s *session) match(f wire.Format, body []byte) (*incoming, error) {
+func (s *session) match(ctx context.Context, c *Compactor, f wire.Format, body []byte) (*incoming, error) {
 	if body == nil {
 		if len(s.rows) == 0 {
 			return nil, &InputError{Reason: "there is nothing to step: the call has no body and the record holds no message; append messages or send a body"}
@@ -258,17 +259,19 @@ func (s *session) match(f wire.Format, body []byte) (*incoming, error) {
 		in.keep++
 	}
 	if in.keep < len(s.rows) {
-		if rest, ok := s.adopts(req, items); ok {
-			all := make([][]byte, 0, len(s.rows)+len(rest))
-			for i := range s.rows {
-				all = append(all, s.rows[i].Raw)
-			}
-			all = append(all, rest...)
+		all, err := s.adopted(ctx, c, req, items)
+		if err != nil {
+			return nil, err
+		}
+		if all != nil {
 			full, err := wire.Decode(f, wire.Join(in.before, in.after, all, nil))
 			if err != nil {
 				return nil, err
 			}
-			in.req, in.layout, in.keep, items = full, nil, len(s.rows), all
+			in.req, in.layout, items = full, nil, all
+			for in.keep = 0; in.keep < len(items) && in.keep < len(s.rows) && bytes.Equal(items[in.keep], s.rows[in.keep].Raw); {
+				in.keep++
+			}
 		}
 	}
 	in.items = items[in.keep:]
@@ -293,35 +296,6 @@ func (s *session) fromRecord() (*incoming, error) {
 		return nil, err
 	}
 	return &incoming{req: req, keep: len(s.rows), before: env.Before, after: env.After, layout: s.layout}, nil
-}
-
-// adopts reports whether a body begins with the messages of the last view, and what follows them.
-func (s *session) adopts(req *wire.Request, items [][]byte) ([][]byte, bool) {
-	if s.step == nil || s.step.Path != len(s.rows) {
-		return nil, false
-	}
-	p := s.state.Projection()
-	if p.Identity() {
-		return nil, false
-	}
-	own, err := s.fromRecord()
-	if err != nil {
-		return nil, false
-	}
-	view, err := wire.Project(own.req, &p)
-	if err != nil {
-		return nil, false
-	}
-	_, _, shown, _, err := wire.Split(req.Format, view)
-	if err != nil || len(items) < len(shown) {
-		return nil, false
-	}
-	for i := range shown {
-		if !bytes.Equal(shown[i], items[i]) {
-			return nil, false
-		}
-	}
-	return items[len(shown):], true
 }
 
 // take brings the state to the messages of the call.
@@ -378,7 +352,7 @@ func (s *session) project(req *wire.Request) ([]byte, error) {
 // repeated answers a step that was asked before with nothing new: the view that was sent then, byte for byte.
 func (s *session) repeated(c *Compactor, in *incoming, req Request, budget engine.Budget) (*Result, error) {
 	st := s.step
-	if st == nil || in.keep != len(s.rows) || len(in.items) > 0 || st.Path != len(s.rows) || req.Usage != nil || req.Rejected || st.Rejected {
+	if st == nil || in.keep != len(s.rows) || len(in.items) > 0 || st.Path != len(s.rows) || !s.sameUsage(req.Usage) || req.Rejected || st.Rejected {
 		return nil, nil
 	}
 	if st.Report.Boundary != req.Boundary.String() || st.Budget != budget || s.stepAt != s.head.Seq {
@@ -400,6 +374,12 @@ func (s *session) repeated(c *Compactor, in *incoming, req Request, budget engin
 	}
 	return &Result{Outcome: st.Report.Outcome, Body: view, Report: st.Report, View: st.View, Bytes: st.Bytes, Kept: st.Kept,
 		Fence: c.Log.Fence(s.key, s.head.Seq), Seq: s.head.Seq, Repeated: true}, nil
+}
+
+// sameUsage reports whether a call tells nothing that the last one did not: its usage again, as a client that asks again
+// does. It was measured on the view before, and must not be taken for this one's.
+func (s *session) sameUsage(u *record.Usage) bool {
+	return u == nil || s.usage != nil && *u == *s.usage
 }
 
 func (s *session) sameEnvelope(in *incoming) bool {
@@ -571,7 +551,7 @@ func (s *session) landed(head store.Head, in *incoming, f *record.Frame, view []
 		s.layout = plain(f.Layout)
 	}
 	if f.Step != nil {
-		s.step, s.stepAt = f.Step, head.Seq
+		s.step, s.stepAt, s.usage = f.Step, head.Seq, f.Usage
 		s.last, _ = wire.MessagesOnly(in.req.Format, view)
 		s.last = bytes.Clone(s.last)
 	}

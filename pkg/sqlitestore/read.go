@@ -398,7 +398,7 @@ func (s *Store) Steps(ctx context.Context, key record.Key) ([]store.StepAt, erro
 				return fmt.Errorf("frame %d: it carries no step, or not the %dth: %w", at.Seq, at.N, store.ErrDamaged)
 			}
 			copy(at.Hash[:], hash)
-			at.Step = *f.Step
+			at.Step, at.Usage = *f.Step, f.Usage
 			steps = append(steps, at)
 			return nil
 		})

@@ -40,6 +40,8 @@ type StepAt struct {
 	Seq  uint64
 	Hash engine.Digest
 	Step record.Step
+	// Usage is what the frame's call told of the view before; nil if it told nothing.
+	Usage *record.Usage
 }
 
 // Writer applies the log. Applying is idempotent: a frame at or below the task's head, an event, form or fold seen
