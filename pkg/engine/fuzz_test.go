@@ -134,16 +134,22 @@ func FuzzProject(f *testing.F) {
 	})
 }
 
-// once reports whether the messages are ones that a provider takes: no result without a call before it, and none
-// for a call that has one.
+// once reports whether the messages are ones that a provider takes: calls by the model alone, no result without a call
+// before it, and none for a call that has one.
 func once(msgs []engine.Message) bool {
 	open := map[engine.CallID]int{}
 	for i := range msgs {
 		for _, b := range msgs[i].Blocks {
 			switch b.Kind {
 			case engine.KindCall:
+				if msgs[i].Role != engine.Assistant {
+					return false
+				}
 				open[b.ID]++
 			case engine.KindResult:
+				if msgs[i].Role == engine.Instruction {
+					return false
+				}
 				if open[b.ID]--; open[b.ID] < 0 {
 					return false
 				}

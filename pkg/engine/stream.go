@@ -85,7 +85,7 @@ func (s *Stream) message(m Message) {
 	s.bytes += len(m.Raw)
 	results := false
 	for i := range m.Blocks {
-		if m.Blocks[i].Kind == KindResult {
+		if m.Blocks[i].Kind == KindResult && m.Role != Instruction {
 			results = true
 		}
 	}
@@ -167,7 +167,7 @@ func (s *Stream) blocks(at, step int) {
 			}
 		}
 		s.images += images
-		if b.Kind == KindResult {
+		if b.Kind == KindResult && m.Role != Instruction {
 			if p := s.answer(b.ID); p >= 0 {
 				part := &s.parts[p]
 				part.RMsg, part.RBlock = at, i
@@ -187,10 +187,14 @@ func (s *Stream) blocks(at, step int) {
 				continue
 			}
 		}
-		s.parts = append(s.parts, Part{Kind: b.Kind, Role: m.Role, Step: step, Turn: s.turn, Msg: at, Block: i, RMsg: -1, RBlock: -1, Size: size})
+		kind := b.Kind
+		if kind == KindCall && m.Role != Assistant || kind == KindResult && m.Role == Instruction {
+			kind = KindOpaque // only a model calls tools, and no instruction answers: such a block stays as it is
+		}
+		s.parts = append(s.parts, Part{Kind: kind, Role: m.Role, Step: step, Turn: s.turn, Msg: at, Block: i, RMsg: -1, RBlock: -1, Size: size})
 		p := int32(len(s.parts) - 1)
 		switch {
-		case b.Kind == KindCall:
+		case kind == KindCall:
 			s.byID[b.ID] = append(s.byID[b.ID], p)
 			s.open[b.ID] = append(s.open[b.ID], p)
 			s.waits = append(s.waits, p)
@@ -206,7 +210,7 @@ func (s *Stream) blocks(at, step int) {
 			sp := &s.steps[step-1]
 			sp.Size = sp.Size.add(size)
 			sp.parts = append(sp.parts, p)
-			if b.Kind == KindCall {
+			if kind == KindCall {
 				sp.Open++
 			}
 		}
