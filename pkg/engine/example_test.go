@@ -45,8 +45,8 @@ func Example() {
 	fmt.Printf("%d outputs shrunk, the last 5 steps untouched\n", len(r.Moves))
 	fmt.Println("the view is smaller than the body:", len(view) < len(body))
 	// Output:
-	// reduced at tier 1: 11347 tokens of history, a view under the trigger of 9100: true
-	// 8 outputs shrunk, the last 5 steps untouched
+	// reduced at tier 1: 11686 tokens of history, a view under the trigger of 9100: true
+	// 14 outputs shrunk, the last 5 steps untouched
 	// the view is smaller than the body: true
 }
 

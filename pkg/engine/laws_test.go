@@ -61,6 +61,7 @@ type run struct {
 	done  map[int]bool
 	rungs map[string]engine.Rung
 
+	wild   bool
 	folds  int
 	last   []engine.Message // the view that went out last, nil if none
 	lastAt int              // its turn
@@ -221,7 +222,7 @@ func (r *run) remember(out *engine.Output) {
 // outcome holds the view that goes out against laws 3, 5, 6, 11 and 13, the cache's law, and the report's accounts.
 func (r *run) outcome(out *engine.Output, before, view []engine.Message, cold bool) {
 	t, rep := r.t, &out.Report
-	if err := enginetest.Paired(r.h.Messages, view); err != nil {
+	if err := enginetest.Paired(r.h.Messages, view); err != nil && !r.wild {
 		t.Fatalf("law 5: %v", err)
 	}
 	if a, b := enginetest.Tokens(before), enginetest.Tokens(view); b > a {
@@ -302,7 +303,9 @@ func (r *run) whole(view []engine.Message) {
 func TestLaws(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRun(t)
-		shape := enginetest.Shape{Tokens: max(20, r.b.Window/20)}
+		// A history with second results is one that no provider takes; everything but law 5 holds on it.
+		r.wild = rapid.IntRange(0, 4).Draw(t, "wild") == 4
+		shape := enginetest.Shape{Tokens: max(20, r.b.Window/20), Wild: r.wild}
 		for range rapid.IntRange(1, 30).Draw(t, "pieces") {
 			r.h.Grow(t, shape)
 			if rapid.IntRange(0, 4).Draw(t, "silent") == 0 {
