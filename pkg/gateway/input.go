@@ -71,6 +71,9 @@ func parseJSON(b []byte, into any) error {
 	d := json.NewDecoder(bytes.NewReader(b))
 	d.DisallowUnknownFields()
 	if err := d.Decode(into); err != nil {
+		if errors.Is(err, io.ErrUnexpectedEOF) {
+			return bad("malformed", fmt.Sprintf("the body ends at byte %d, before its JSON does; was it cut off?", len(b)))
+		}
 		return jsonFault(err, d.InputOffset())
 	}
 	if _, err := d.Token(); !errors.Is(err, io.EOF) {

@@ -19,6 +19,8 @@ const byReference = 256 << 10
 // Append publishes a frame that follows head and applies it to the store before it returns. If another frame was
 // first, the store has caught up and the error is [compactor.ErrMoved].
 func (r *Replica) Append(ctx context.Context, key record.Key, head store.Head, f *record.Frame) (store.Head, error) {
+	r.content.RLock()
+	defer r.content.RUnlock()
 	sealed, err := r.seal(ctx, key, f)
 	if err != nil {
 		return store.Head{}, err
@@ -31,13 +33,16 @@ func (r *Replica) Append(ctx context.Context, key record.Key, head store.Head, f
 		return store.Head{}, fmt.Errorf("%w: frame %d was first", compactor.ErrMoved, conflict.Head.Seq)
 	}
 	if err != nil {
+		r.doubts(key, true)
 		return store.Head{}, fmt.Errorf("append to the log: %w", err)
 	}
 	// The frame is on the log now, whatever becomes of this call.
 	entry := store.Entry{Key: key, Stream: pos.Stream, Seq: pos.Seq, Hash: sealed.Hash, Encoded: sealed, Frame: f}
 	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil {
+		r.doubts(key, true)
 		return store.Head{}, fmt.Errorf("apply the frame to the store: %w", err)
 	}
+	r.doubts(key, false)
 	return after(head, f, pos.Seq, sealed.Hash), nil
 }
 
@@ -115,6 +120,8 @@ func (r *Replica) Finished(ctx context.Context, key record.Key, f *record.Finish
 	if _, err := r.store.Head(ctx, key); err != nil && !errors.Is(err, store.ErrNoTask) {
 		return bus.Pos{}, err
 	}
+	r.content.RLock()
+	defer r.content.RUnlock()
 	if len(f.Output) > byReference {
 		ref, err := r.put(ctx, key.Tenant, f.Output)
 		if err != nil {
@@ -149,26 +156,6 @@ func (r *Replica) Finished(ctx context.Context, key record.Key, f *record.Finish
 		return bus.Pos{}, fmt.Errorf("apply the event to the store: %w", err)
 	}
 	return pos, nil
-}
-
-// Erase orders a task's erasure, and removes it from the log and from this node.
-func (r *Replica) Erase(ctx context.Context, key record.Key, at int64) error {
-	sealed, err := record.Seal(&record.Erase{At: at})
-	if err != nil {
-		return fmt.Errorf("encode the order: %w", err)
-	}
-	pos, err := r.bus.Control(ctx, key, sealed.Bytes(), "erase:"+key.Tenant+":"+key.Task)
-	if err != nil {
-		return fmt.Errorf("order the erasure of task %s: %w", key.Task, err)
-	}
-	if err := r.bus.Purge(ctx, key); err != nil {
-		return fmt.Errorf("purge task %s from the log: %w", key.Task, err)
-	}
-	entry := store.Entry{Key: key, Stream: pos.Stream, Seq: pos.Seq, Hash: sealed.Hash, Encoded: sealed, Erase: &record.Erase{At: at}}
-	if err := r.store.Apply(context.WithoutCancel(ctx), entry); err != nil && !errors.Is(err, store.ErrPurged) {
-		return fmt.Errorf("erase task %s from the store: %w", key.Task, err)
-	}
-	return nil
 }
 
 var _ compactor.Log = (*Replica)(nil)

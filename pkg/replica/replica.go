@@ -25,9 +25,12 @@ type Replica struct {
 	blobs blob.Store
 	log   *slog.Logger
 
+	content sync.RWMutex // read-locked from the put of a content to the entry that names it
+
 	mu      sync.Mutex
 	applied map[string]uint64 // by stream: how far the tail has applied
 	moved   chan struct{}     // closed and made anew whenever applied moves
+	sole    sole
 }
 
 // New makes a replica. [Replica.Run] must run for as long as it is used.
@@ -78,6 +81,14 @@ func (r *Replica) tail(ctx context.Context, stream string) error {
 			return fmt.Errorf("tail %s at %d: %w", stream, b.UpTo.Seq, err)
 		}
 		r.advance(stream, b.UpTo.Seq)
+		for i := range entries {
+			if entries[i].Erase == nil {
+				continue
+			}
+			if err := r.sweep(ctx, entries[i].Key); err != nil && ctx.Err() == nil {
+				return fmt.Errorf("tail %s: %w", stream, err)
+			}
+		}
 		return nil
 	})
 }
@@ -93,13 +104,16 @@ func (r *Replica) entry(ctx context.Context, m *bus.Msg) (store.Entry, bool, err
 		r.log.Error("log entry passed over", slog.String("stream", m.Pos.Stream), slog.Uint64("seq", m.Pos.Seq), slog.Any("because", err))
 		return store.Entry{}, false, nil
 	}
-	if err := e.Fill(r.content(ctx, m.Key.Tenant)); err != nil {
+	if err := e.Fill(r.fetch(ctx, m.Key.Tenant)); err != nil {
+		if _, lost := r.bus.Get(ctx, m.Pos.Stream, m.Pos.Seq); errors.Is(lost, bus.ErrNotFound) {
+			return store.Entry{}, false, nil // purged since it was read
+		}
 		return store.Entry{}, false, fmt.Errorf("task %s/%s: %w", m.Key.Tenant, m.Key.Task, err)
 	}
 	return e, true, nil
 }
 
-func (r *Replica) content(ctx context.Context, tenant string) func(record.Ref) ([]byte, error) {
+func (r *Replica) fetch(ctx context.Context, tenant string) func(record.Ref) ([]byte, error) {
 	return func(ref record.Ref) ([]byte, error) { return r.blobs.Get(ctx, tenant, ref.Hash) }
 }
 
@@ -190,7 +204,12 @@ func (r *Replica) CatchUp(ctx context.Context, key record.Key, fence string) err
 			return &FenceError{fence, fmt.Sprintf("names a place behind the end of the log (%d)", end.Seq)}
 		}
 	}
-	last, _, _, err := r.bus.Last(ctx, key)
+	if fence == "" {
+		if current, err := r.current(ctx, key); current || err != nil {
+			return err
+		}
+	}
+	last, err := r.last(ctx, key)
 	if err != nil {
 		return err
 	}

@@ -46,10 +46,16 @@ func (c *Caller) ask(ctx context.Context, key record.Key, format wire.Format, f 
 	ctx, cancel := context.WithTimeout(ctx, deadline)
 	defer cancel()
 	span := Span(f.Messages)
-	ref, err := c.Bus.Blobs().Put(ctx, key.Tenant, span)
+	ref, err := c.Bus.Blobs().Put(ctx, spans(key.Tenant), span)
 	if err != nil {
 		return engine.Summary{}, fmt.Errorf("put the span: %w", err)
 	}
+	// No entry of the log names it, so a purge of the task would not find it: it goes once it has served.
+	defer func() {
+		if err := c.Bus.Blobs().Delete(context.WithoutCancel(ctx), spans(key.Tenant), ref); err != nil {
+			c.Log.Warn("a fold's span stays behind", slog.String("task", key.Task), slog.Any("because", err))
+		}
+	}()
 	job := Job{Key: key, Format: format, Coverage: f.Coverage, Prior: f.Prior, Span: record.Ref{Hash: ref, Len: len(span)},
 		FromStep: f.FromStep, ToStep: f.ToStep, Steps: f.Steps, Tier: f.Tier, Cap: f.Cap, WEff: f.WEff, RemainingMS: int(deadline.Milliseconds())}
 	payload, err := job.Encode()
@@ -72,6 +78,9 @@ func (c *Caller) ask(ctx context.Context, key record.Key, format wire.Format, f 
 	}
 	return *a.Summary, nil
 }
+
+// spans is where a tenant's spans lie while they are folded, apart from the content that the log names.
+func spans(tenant string) string { return tenant + "~fold" }
 
 // Span is the wire messages of a fold as a JSON array, as the client sent them.
 func Span(msgs []engine.Message) []byte {

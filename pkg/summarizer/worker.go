@@ -34,7 +34,7 @@ func (w *Worker) answer(ctx context.Context, request bus.FoldJob) ([]byte, error
 	if err != nil {
 		return Answer{Refused: err.Error()}.Encode()
 	}
-	span, err := w.Bus.Blobs().Get(ctx, job.Key.Tenant, job.Span.Hash)
+	span, err := w.Bus.Blobs().Get(ctx, spans(job.Key.Tenant), job.Span.Hash)
 	if err != nil {
 		return Answer{Failed: fmt.Sprintf("read the span: %v", err)}.Encode()
 	}
