@@ -19,7 +19,7 @@ type Shape struct {
 func (h *History) Grow(t *rapid.T, o Shape) {
 	switch n := rapid.IntRange(0, 39).Draw(t, "piece"); {
 	case len(h.Messages) == 0 && n < 36:
-		if n == 0 {
+		if n == 35 {
 			h.Head("carried over from before")
 		}
 		h.User(h.filler("ask", size(t, o)/4+1))
@@ -97,13 +97,16 @@ func (h *History) step(t *rapid.T, o Shape) {
 // size draws the length of an output in bytes: mostly small, sometimes large, seldom huge.
 func size(t *rapid.T, o Shape) int {
 	n := o.Tokens * 4
+	low := 0
 	switch rapid.IntRange(0, 9).Draw(t, "class") {
-	case 0, 1, 2, 3:
+	case 0, 1, 2:
 		n /= 20
+	case 3, 4, 5:
+		low = n / 2
 	case 9:
 		n *= 6
 	}
-	return rapid.IntRange(0, max(1, n)).Draw(t, "size")
+	return rapid.IntRange(low, max(1, n)).Draw(t, "size")
 }
 
 func (h *History) filler(kind string, n int) string {
@@ -115,9 +118,9 @@ func (h *History) filler(kind string, n int) string {
 func Budget(t *rapid.T) engine.Budget {
 	for {
 		b := engine.Budget{
-			Window:         rapid.SampledFrom([]int{1, 7, 300, 2000, 8000, 8000, 16000, 32000}).Draw(t, "window"),
-			ProtectSteps:   rapid.SampledFrom([]int{1, 2, 5, 5, 50}).Draw(t, "protect"),
-			SummaryCap:     rapid.SampledFrom([]int{1, 100, 400, 2500}).Draw(t, "cap"),
+			Window:         rapid.SampledFrom([]int{1, 300, 2000, 4000, 8000, 8000, 8000, 16000, 16000}).Draw(t, "window"),
+			ProtectSteps:   rapid.SampledFrom([]int{1, 1, 2, 3, 5, 50}).Draw(t, "protect"),
+			SummaryCap:     rapid.SampledFrom([]int{1, 20, 50, 100, 400, 2500}).Draw(t, "cap"),
 			Precompact:     rapid.SampledFrom([]int{1, 100, 1000}).Draw(t, "precompact"),
 			RunwaySteps:    rapid.SampledFrom([]int{-1, 0, 1, 8}).Draw(t, "runway"),
 			RawTail:        rapid.SampledFrom([]int{0, 0, 1, 3000, 1 << 30}).Draw(t, "tail"),

@@ -118,18 +118,21 @@ func edit(b *engine.Block, e engine.Edit) error {
 }
 
 // Tokens is the unscaled estimate of messages, block by block: the dumb twin of the engine's running totals.
-func Tokens(msgs []engine.Message) int {
-	n := 0
+func Tokens(msgs []engine.Message) int { return TokensAt(msgs, 1000) }
+
+// TokensAt is the estimate under a scale in permille, which media do not follow.
+func TokensAt(msgs []engine.Message, scale int) int {
+	text, n := 0, 0
 	for i := range msgs {
 		for j := range msgs[i].Blocks {
 			b := &msgs[i].Blocks[j]
-			n += (b.Bytes + 3) / 4
+			text += (b.Bytes + 3) / 4
 			for k := range b.Media {
 				n += b.Media[k].Tokens
 			}
 		}
 	}
-	return n
+	return text*scale/1000 + n
 }
 
 // Paired reports a call without its result, or a result without its call. A call may wait for its result only if it
