@@ -101,6 +101,9 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 			return nil, err
 		}
 		n.Replica = replica.New(n.Bus, n.Store, cfg.Log)
+		if cfg.NATS == "" {
+			n.Replica.Alone()
+		}
 		n.Compactor = &compactor.Compactor{
 			Log: n.Replica, Store: n.Store, Tools: tools{n.Rules}, Budget: cfg.Budget, Now: time.Now,
 			Fold:    (&summarizer.Caller{Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now}).Fold,

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"github.com/ullage/ullage/pkg/bus"
@@ -15,13 +16,14 @@ import (
 // once, and an append of which it is not known whether it landed.
 type sole struct {
 	on    bool
+	asks  sync.Mutex          // held while the log is asked for its end, so that it is asked once
 	found map[string]uint64   // by stream: its end when this process first asked
 	doubt map[record.Key]bool // tasks with an append that ended unclear
 }
 
 // Alone says that no other process can write to the log. It is set before [Replica.Run].
 func (r *Replica) Alone() {
-	r.sole = sole{on: true, found: make(map[string]uint64), doubt: make(map[record.Key]bool)}
+	r.sole.on, r.sole.found, r.sole.doubt = true, make(map[string]uint64), make(map[record.Key]bool)
 }
 
 // doubts notes whether the last append of a task ended unclear. One that lands clears the doubt: an earlier one has
@@ -52,14 +54,28 @@ func (r *Replica) current(ctx context.Context, key record.Key) (bool, error) {
 	if known {
 		return now, nil
 	}
-	end, err := r.bus.Head(ctx, stream)
+	r.sole.asks.Lock()
+	defer r.sole.asks.Unlock()
+	end, err := r.end(ctx, stream)
 	if err != nil {
 		return false, fmt.Errorf("ask for the end of the log: %w", err)
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.sole.found[stream] = end.Seq
-	return !r.sole.doubt[key] && r.applied[stream] >= end.Seq, nil
+	r.sole.found[stream] = end
+	return !r.sole.doubt[key] && r.applied[stream] >= end, nil
+}
+
+// end is the end of a stream when this process first asked.
+func (r *Replica) end(ctx context.Context, stream string) (uint64, error) {
+	r.mu.Lock()
+	found, known := r.sole.found[stream]
+	r.mu.Unlock()
+	if known {
+		return found, nil
+	}
+	end, err := r.bus.Head(ctx, stream)
+	return end.Seq, err
 }
 
 // readPatience is for how long a question to the log is put again when no answer comes. Reading changes nothing, so an
