@@ -91,6 +91,8 @@ type Result struct {
 	Invalid  error // the validator refused the reduced view, and the unreduced one stands in Body
 	Repeated bool  // the same call again: the view of before, and nothing was recorded
 	Took     time.Duration
+
+	messages []byte // of the view, without markers
 }
 
 // HardLimitError says that a view cannot be made small enough. The step is recorded; the deepest view is in Result.
@@ -195,7 +197,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		s.reload = true
 	}
 	res := &Result{Outcome: out.Report.Outcome, Body: view, Report: out.Report, View: engine.Sum(view), Invalid: invalid}
-	if err := s.compare(ctx, c, in.req.Format, view, res); err != nil {
+	if err := s.compare(ctx, c, in.req, view, res); err != nil {
 		return nil, err
 	}
 	out.Anchor.View = res.View
@@ -206,7 +208,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		return nil, err
 	}
 	s.state.SetAnchor(out.Anchor)
-	s.landed(head, in, frame, view)
+	s.landed(head, in, frame, res.messages)
 	res.Seq, res.Fence = head.Seq, c.Log.Fence(s.key, head.Seq)
 	return res, nil
 }

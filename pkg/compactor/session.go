@@ -398,18 +398,18 @@ func plain(layout []byte) []byte {
 }
 
 // compare fills in how much of the step's before the view keeps.
-func (s *session) compare(ctx context.Context, c *Compactor, f wire.Format, view []byte, res *Result) error {
-	now, err := wire.MessagesOnly(f, view)
+func (s *session) compare(ctx context.Context, c *Compactor, req *wire.Request, view []byte, res *Result) error {
+	now, err := messagesOf(req, view)
 	if err != nil {
 		return fmt.Errorf("read the view back: %w", err)
 	}
-	res.Bytes = len(now)
+	res.messages, res.Bytes = now, len(now)
 	if s.last == nil && s.step != nil {
 		old, err := c.derive(ctx, s.key, s.stepAt, s.step.View)
 		if err != nil {
 			return err
 		}
-		if s.last, err = wire.MessagesOnly(f, old.Body); err != nil {
+		if s.last, err = wire.MessagesOnly(req.Format, old.Body); err != nil {
 			return fmt.Errorf("read the last view back: %w", err)
 		}
 	}
@@ -417,6 +417,14 @@ func (s *session) compare(ctx context.Context, c *Compactor, f wire.Format, view
 		res.Kept++
 	}
 	return nil
+}
+
+// messagesOf is the message array of a view, without markers. A view that is the request itself is not decoded again.
+func messagesOf(req *wire.Request, view []byte) ([]byte, error) {
+	if len(view) == len(req.Body) && len(view) > 0 && &view[0] == &req.Body[0] {
+		return req.MessagesOnly(), nil
+	}
+	return wire.MessagesOnly(req.Format, view)
 }
 
 // frame is what a boundary appends to the record: what is new, and what was decided.
@@ -520,8 +528,8 @@ func answered(req *wire.Request, keep int) []record.Call {
 	return out
 }
 
-// landed takes an appended frame into the session.
-func (s *session) landed(head store.Head, in *incoming, f *record.Frame, view []byte) {
+// landed takes an appended frame into the session. messages is the message array of a step's view, without markers.
+func (s *session) landed(head store.Head, in *incoming, f *record.Frame, messages []byte) {
 	rows := s.rows[:in.keep:in.keep]
 	if in.keep == len(s.rows) {
 		rows = s.rows
@@ -552,7 +560,6 @@ func (s *session) landed(head store.Head, in *incoming, f *record.Frame, view []
 	}
 	if f.Step != nil {
 		s.step, s.stepAt, s.usage = f.Step, head.Seq, f.Usage
-		s.last, _ = wire.MessagesOnly(in.req.Format, view)
-		s.last = bytes.Clone(s.last)
+		s.last = bytes.Clone(messages)
 	}
 }
