@@ -33,7 +33,7 @@ type serveCmd struct {
 	LLM        string        `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
 	LLMBaseURL string        `name:"llm-base-url" env:"ULLAGE_LLM_BASE_URL" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
 	Deadline   time.Duration `name:"fold-deadline" default:"20s" env:"COMPACTION_FOLD_DEADLINE" help:"How long a step waits for a floor summary before the static checkpoint stands in."`
-	MintSlots  int           `default:"4" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
+	MintSlots  int           `default:"16" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
 }
 
 // Run serves until the process is asked to stop, then drains: no new requests, those in hand are answered, mints and

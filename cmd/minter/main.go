@@ -21,7 +21,7 @@ type command struct {
 	NATS       string      `name:"nats" required:"" env:"ULLAGE_NATS" placeholder:"URL" help:"NATS servers that carry the log, separated by commas."`
 	Cluster    cli.Cluster `embed:""`
 	Listen     string      `default:"127.0.0.1:8421" env:"ULLAGE_MINTER_LISTEN" placeholder:"ADDR" help:"Address of /metrics, /healthz and /readyz."`
-	Slots      int         `default:"4" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
+	Slots      int         `default:"16" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
 	Precompact int         `name:"precompact-tokens" env:"COMPACTION_PRECOMPACT_TOKENS" default:"1000" help:"Tool calls smaller than this are never minted."`
 	Rules      string      `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
 	LLM        string      `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`

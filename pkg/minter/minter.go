@@ -10,6 +10,8 @@ import (
 	"log/slog"
 	"time"
 
+	"golang.org/x/sync/errgroup"
+
 	"github.com/ullage/ullage/pkg/blob"
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/engine"
@@ -27,7 +29,7 @@ type Minter struct {
 	Options toolrule.Options
 	// Model answers rules of kind llm; nil: they are minted without one.
 	Model llm.Completer
-	Slots int // mints at once; 0: 4
+	Slots int // mints at once; 0: 16
 	Log   *slog.Logger
 	// Observe is told of each form made; nil: nobody.
 	Observe func(Event)
@@ -53,10 +55,20 @@ type Event struct {
 func (m *Minter) Run(ctx context.Context) error {
 	slots := m.Slots
 	if slots == 0 {
-		slots = 4
+		slots = 16
 	}
-	return m.Bus.Mint(ctx, bus.MintConfig{Slots: slots}, m.entry)
+	g, ctx := errgroup.WithContext(ctx)
+	for left := slots; left > 0; left -= perWorker {
+		n := min(left, perWorker)
+		g.Go(func() error { return m.Bus.Mint(ctx, bus.MintConfig{Slots: n}, m.entry) })
+	}
+	return g.Wait()
 }
+
+// perWorker is how many slots share one worker of the bus. A worker asks each stream for one entry at a time and has to
+// wait for the answer behind the stream's writers, so that a busy log is kept up with by several workers, not by one
+// with many slots.
+const perWorker = 4
 
 // entry mints what one log entry calls for.
 func (m *Minter) entry(ctx context.Context, msg bus.Msg) error {
