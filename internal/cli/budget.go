@@ -33,16 +33,20 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 		}
 		return int(math.Round(v * 1000)), nil
 	}
-	b := engine.Budget{Window: window, OutputReserved: k.OutputReserved, ProtectSteps: k.ProtectSteps, RawTail: k.RawTail,
+	b := engine.Budget{
+		Window: window, OutputReserved: k.OutputReserved, ProtectSteps: k.ProtectSteps, RawTail: k.RawTail,
 		SummaryCap: k.SummaryBudget, RunwaySteps: k.RunwaySteps, Precompact: k.Precompact, DriftDepth: k.DriftDepth,
-		TightSpecified: k.Tight == "specified", JointLimit: k.JointInputLimit}
+		TightSpecified: k.Tight == "specified", JointLimit: k.JointInputLimit,
+	}
 	for _, r := range []struct {
 		name string
 		v    float64
 		p    *int
 	}{
-		{"COMPACTION_TRIGGER_RATIO", k.TriggerRatio, &b.TriggerPermille}, {"COMPACTION_STOP_RATIO", k.StopRatio, &b.StopPermille},
-		{"COMPACTION_MIN_SAVING_RATIO", k.MinSavingRatio, &b.MinSavingPermille}, {"COMPACTION_MIN_ROOM_RATIO", k.MinRoomRatio, &b.MinRoomPermille},
+		{"COMPACTION_TRIGGER_RATIO", k.TriggerRatio, &b.TriggerPermille},
+		{"COMPACTION_STOP_RATIO", k.StopRatio, &b.StopPermille},
+		{"COMPACTION_MIN_SAVING_RATIO", k.MinSavingRatio, &b.MinSavingPermille},
+		{"COMPACTION_MIN_ROOM_RATIO", k.MinRoomRatio, &b.MinRoomPermille},
 	} {
 		v, err := ratio(r.name, r.v)
 		if err != nil {
@@ -54,8 +58,10 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 		name string
 		v    int
 	}{
-		{"COMPACTION_PROTECT_RECENT_STEPS", k.ProtectSteps}, {"ROLLING_SUMMARY_BUDGET_TOKENS", k.SummaryBudget},
-		{"COMPACTION_PRECOMPACT_TOKENS", k.Precompact}, {"COMPACTION_DRIFT_DEPTH", k.DriftDepth},
+		{"COMPACTION_PROTECT_RECENT_STEPS", k.ProtectSteps},
+		{"ROLLING_SUMMARY_BUDGET_TOKENS", k.SummaryBudget},
+		{"COMPACTION_PRECOMPACT_TOKENS", k.Precompact},
+		{"COMPACTION_DRIFT_DEPTH", k.DriftDepth},
 	} {
 		if r.v < 1 {
 			return b, fmt.Errorf("%s is %d; it must be at least 1", r.name, r.v)

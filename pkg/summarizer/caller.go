@@ -56,8 +56,10 @@ func (c *Caller) ask(ctx context.Context, key record.Key, format wire.Format, f 
 			c.Log.Warn("a fold's span stays behind", slog.String("task", key.Task), slog.Any("because", err))
 		}
 	}()
-	job := Job{Key: key, Format: format, Coverage: f.Coverage, Prior: f.Prior, Span: record.Ref{Hash: ref, Len: len(span)},
-		FromStep: f.FromStep, ToStep: f.ToStep, Steps: f.Steps, Tier: f.Tier, Cap: f.Cap, WEff: f.WEff, RemainingMS: int(deadline.Milliseconds())}
+	job := Job{
+		Key: key, Format: format, Coverage: f.Coverage, Prior: f.Prior, Span: record.Ref{Hash: ref, Len: len(span)},
+		FromStep: f.FromStep, ToStep: f.ToStep, Steps: f.Steps, Tier: f.Tier, Cap: f.Cap, WEff: f.WEff, RemainingMS: int(deadline.Milliseconds()),
+	}
 	payload, err := job.Encode()
 	if err != nil {
 		return engine.Summary{}, err

@@ -35,6 +35,7 @@ func weigh(line string, style Style) weight {
 			return declares(line[1:])
 		}
 		return dull
+	default: // nothing is to be done for the others
 	}
 	return max(fails(line), declares(unnumbered(line)))
 }

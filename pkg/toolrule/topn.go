@@ -198,6 +198,7 @@ func grouped(s string, by Group) func(func(string, string) bool) {
 						g = oneFile
 					}
 				}
+			default: // nothing is to be done for the others
 			}
 			if !yield(line, g) {
 				return

@@ -87,16 +87,20 @@ func (e *element) anthropicBlock(p piece) {
 		}
 	case "tool_use":
 		if in := f.get("input"); in.is(e.b, '{') {
-			b := engine.Block{Kind: engine.KindCall, ID: engine.CallID(f.str("id")), Name: f.str("name"),
-				Input: engine.PlainText(string(in.of(e.b)))}
+			b := engine.Block{
+				Kind: engine.KindCall, ID: engine.CallID(f.str("id")), Name: f.str("name"),
+				Input: engine.PlainText(string(in.of(e.b))),
+			}
 			b.Bytes = len(b.Name) + b.Input.Len()
 			p.input, p.how = in, rawInput
 			e.add(b, p)
 			return
 		}
 	case "tool_result":
-		b := engine.Block{Kind: engine.KindResult, ID: engine.CallID(f.str("tool_use_id")),
-			IsError: string(f.get("is_error").of(e.b)) == "true"}
+		b := engine.Block{
+			Kind: engine.KindResult, ID: engine.CallID(f.str("tool_use_id")),
+			IsError: string(f.get("is_error").of(e.b)) == "true",
+		}
 		e.result(&b, &p, f.get("content"))
 		e.add(b, p)
 		return

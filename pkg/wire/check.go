@@ -16,8 +16,10 @@ func Check(req *Request) error {
 		if req.Format == Responses && req.Array.empty() {
 			return nil
 		}
-		return &Error{Format: req.Format, Path: dialects[req.Format].array, Offset: req.Array.From,
-			Reason: "there are no messages; a request needs at least one"}
+		return &Error{
+			Format: req.Format, Path: dialects[req.Format].array, Offset: req.Array.From,
+			Reason: "there are no messages; a request needs at least one",
+		}
 	}
 	c := pairing{req: req, open: map[engine.CallID]int{}, closed: map[engine.CallID]bool{}}
 	for i := range req.Messages {
@@ -56,6 +58,7 @@ func (c *pairing) message(i int) *pairFault {
 		ruleCall, ruleResult = "C2", "C3"
 	case Responses:
 		ruleCall, ruleResult = "R2", "R2"
+	default: // nothing is to be done for the others
 	}
 	// what ends the wait for results
 	ends := c.req.Format == Anthropic && m.Role != engine.User && !m.Continues ||
@@ -105,6 +108,7 @@ func (c *pairing) message(i int) *pairFault {
 				}
 				return &pairFault{i, k, "id", fmt.Sprintf("the result names call %q, which is not in %s (%s)", b.ID, where, ruleResult)}
 			}
+		default: // nothing is to be done for the others
 		}
 	}
 	return nil

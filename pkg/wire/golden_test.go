@@ -86,8 +86,10 @@ func TestTranscripts(t *testing.T) {
 
 var roleNames = map[engine.Role]string{engine.Instruction: "instruction", engine.User: "user", engine.Assistant: "assistant", engine.ToolOutput: "tool"}
 
-var kindNames = map[engine.Kind]string{engine.KindText: "text", engine.KindReasoning: "reasoning", engine.KindCall: "call",
-	engine.KindResult: "result", engine.KindMedia: "media", engine.KindOpaque: "opaque", engine.KindHead: "head"}
+var kindNames = map[engine.Kind]string{
+	engine.KindText: "text", engine.KindReasoning: "reasoning", engine.KindCall: "call",
+	engine.KindResult: "result", engine.KindMedia: "media", engine.KindOpaque: "opaque", engine.KindHead: "head",
+}
 
 // show prints messages as a person would want to read them.
 func show(req *wire.Request) string {

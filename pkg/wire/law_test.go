@@ -5,9 +5,8 @@ import (
 	"encoding/json"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/google/go-cmp/cmp"
+	"pgregory.net/rapid"
 
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/wire"

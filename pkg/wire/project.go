@@ -246,6 +246,7 @@ func (e *element) newInput(b *engine.Block, p *piece, in string) ([]splice, erro
 			}
 		}
 		return []splice{{p.input, appendString(nil, in)}}, nil
+	default: // nothing is to be done for the others
 	}
 	return nil, nil
 }

@@ -43,36 +43,62 @@ func TestFaults(t *testing.T) {
 		{"null", wire.Responses, `{"input":null}`, "openai-responses request at input (byte 9): it must be an array"},
 		{"not an object", wire.Chat, `{"messages":[1]}`, "openai-chat request at messages[0] (byte 13): it must be an object"},
 		{"no role", wire.Anthropic, `{"messages":[{"content":"a"}]}`, "anthropic request at messages[0].role (byte 13): the message has no role"},
-		{"Chat as Anthropic: role", wire.Anthropic, `{"messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`,
-			`anthropic request at messages[1].role (byte 51): an Anthropic message cannot have the role "tool" (A1); this looks like an OpenAI body`},
-		{"Chat as Anthropic: system", wire.Anthropic, `{"messages":[{"role":"system","content":"a"}]}`,
-			"anthropic request at messages[0] (byte 13): the first message cannot be a system message (A7); this looks like an OpenAI Chat body"},
-		{"Chat as Anthropic: calls", wire.Anthropic, `{"messages":[{"role":"assistant","tool_calls":[]}]}`,
-			"anthropic request at messages[0].tool_calls (byte 46): an Anthropic message has no tool_calls; this looks like an OpenAI Chat body"},
-		{"Anthropic as Chat", wire.Chat, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
-			"openai-chat request at messages[0].content[0] (byte 39): a Chat message has no tool_result blocks; this looks like an Anthropic body"},
-		{"Chat as Responses", wire.Responses, `{"input":[{"role":"tool","content":"a"}]}`,
-			`openai-responses request at input[0].role (byte 18): a Responses item cannot have the role "tool"; this looks like an OpenAI Chat body`},
+		{
+			"Chat as Anthropic: role", wire.Anthropic, `{"messages":[{"role":"user","content":"a"},{"role":"tool","content":"a"}]}`,
+			`anthropic request at messages[1].role (byte 51): an Anthropic message cannot have the role "tool" (A1); this looks like an OpenAI body`,
+		},
+		{
+			"Chat as Anthropic: system", wire.Anthropic, `{"messages":[{"role":"system","content":"a"}]}`,
+			"anthropic request at messages[0] (byte 13): the first message cannot be a system message (A7); this looks like an OpenAI Chat body",
+		},
+		{
+			"Chat as Anthropic: calls", wire.Anthropic, `{"messages":[{"role":"assistant","tool_calls":[]}]}`,
+			"anthropic request at messages[0].tool_calls (byte 46): an Anthropic message has no tool_calls; this looks like an OpenAI Chat body",
+		},
+		{
+			"Anthropic as Chat", wire.Chat, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
+			"openai-chat request at messages[0].content[0] (byte 39): a Chat message has no tool_result blocks; this looks like an Anthropic body",
+		},
+		{
+			"Chat as Responses", wire.Responses, `{"input":[{"role":"tool","content":"a"}]}`,
+			`openai-responses request at input[0].role (byte 18): a Responses item cannot have the role "tool"; this looks like an OpenAI Chat body`,
+		},
 		{"content", wire.Anthropic, `{"messages":[{"role":"user","content":1}]}`, "anthropic request at messages[0].content (byte 38): content must be a string or an array of blocks (A5)"},
 		{"block", wire.Anthropic, `{"messages":[{"role":"user","content":["a"]}]}`, "anthropic request at messages[0].content[0] (byte 39): a content block must be an object"},
 
 		{"empty history", wire.Anthropic, `{"messages":[]}`, "anthropic request at messages (byte 12): there are no messages; a request needs at least one"},
-		{"orphan", wire.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
-			`anthropic request at messages[0].content[0].tool_use_id (byte 75): the result names call "a", which is not in the message before it (A21)`},
-		{"unanswered", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`,
-			`anthropic request at messages[0].content[0] (byte 44): call "a" has no result in the message after it (A20)`},
-		{"two results", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
-			`anthropic request at messages[1].content[1].tool_use_id (byte 200): call "a" has two results (A21)`},
-		{"same id twice", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}},{"type":"tool_use","id":"a","name":"n","input":{}}]}]}`,
-			`anthropic request at messages[0].content[1].id (byte 119): call id "a" is used twice in one generation`},
-		{"Chat: unanswered", wire.Chat, `{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"user","content":"x"}]}`,
-			`openai-chat request at messages[0].tool_calls[0] (byte 47): call "a" has no result in the message after it (C2)`},
-		{"Chat: orphan", wire.Chat, `{"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"b","content":"x"}]}`,
-			`openai-chat request at messages[1].tool_call_id (byte 73): the result names call "b", which is not in the message before it (C3)`},
-		{"Responses: orphan", wire.Responses, `{"input":[{"type":"function_call_output","call_id":"b","output":"x"}]}`,
-			`openai-responses request at input[0].call_id (byte 51): the result names call "b", which is not in any item before it (R2)`},
-		{"Responses: two results", wire.Responses, `{"input":[{"type":"function_call","call_id":"b","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"x"},{"type":"function_call_output","call_id":"b","output":"x"}]}`,
-			`openai-responses request at input[2].call_id (byte 177): call "b" has two results (R2)`},
+		{
+			"orphan", wire.Anthropic, `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"}]}]}`,
+			`anthropic request at messages[0].content[0].tool_use_id (byte 75): the result names call "a", which is not in the message before it (A21)`,
+		},
+		{
+			"unanswered", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},{"role":"user","content":"x"},{"role":"assistant","content":"y"}]}`,
+			`anthropic request at messages[0].content[0] (byte 44): call "a" has no result in the message after it (A20)`,
+		},
+		{
+			"two results", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}}]},{"role":"user","content":[{"type":"tool_result","tool_use_id":"a"},{"type":"tool_result","tool_use_id":"a"}]}]}`,
+			`anthropic request at messages[1].content[1].tool_use_id (byte 200): call "a" has two results (A21)`,
+		},
+		{
+			"same id twice", wire.Anthropic, `{"messages":[{"role":"assistant","content":[{"type":"tool_use","id":"a","name":"n","input":{}},{"type":"tool_use","id":"a","name":"n","input":{}}]}]}`,
+			`anthropic request at messages[0].content[1].id (byte 119): call id "a" is used twice in one generation`,
+		},
+		{
+			"Chat: unanswered", wire.Chat, `{"messages":[{"role":"assistant","tool_calls":[{"id":"a","type":"function","function":{"name":"n","arguments":"{}"}}]},{"role":"user","content":"x"}]}`,
+			`openai-chat request at messages[0].tool_calls[0] (byte 47): call "a" has no result in the message after it (C2)`,
+		},
+		{
+			"Chat: orphan", wire.Chat, `{"messages":[{"role":"user","content":"x"},{"role":"tool","tool_call_id":"b","content":"x"}]}`,
+			`openai-chat request at messages[1].tool_call_id (byte 73): the result names call "b", which is not in the message before it (C3)`,
+		},
+		{
+			"Responses: orphan", wire.Responses, `{"input":[{"type":"function_call_output","call_id":"b","output":"x"}]}`,
+			`openai-responses request at input[0].call_id (byte 51): the result names call "b", which is not in any item before it (R2)`,
+		},
+		{
+			"Responses: two results", wire.Responses, `{"input":[{"type":"function_call","call_id":"b","name":"n","arguments":"{}"},{"type":"function_call_output","call_id":"b","output":"x"},{"type":"function_call_output","call_id":"b","output":"x"}]}`,
+			`openai-responses request at input[2].call_id (byte 177): call "b" has two results (R2)`,
+		},
 	} {
 		req, err := wire.Decode(c.format, []byte(c.body))
 		if err == nil {
@@ -294,11 +320,15 @@ func TestEventTexts(t *testing.T) {
 		{wire.Anthropic, `{"a": 1}`, `"{\"a\": 1}"`},
 		{wire.Anthropic, `[1,2]`, `"[1,2]"`},
 		{wire.Anthropic, `[{"type":"file","path":"x"}]`, `"[{\"type\":\"file\",\"path\":\"x\"}]"`},
-		{wire.Anthropic, `[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]`,
-			`[{"type":"text","text":"a"},{"source":{"data":"AAAA","type":"base64","media_type":"image/png"},"type":"image","cache_control":{"type":"ephemeral"}}]`},
+		{
+			wire.Anthropic, `[{"type":"text","text":"a"},{"type":"image","source":{"type":"base64","media_type":"image/png","data":"AAAA"}}]`,
+			`[{"type":"text","text":"a"},{"source":{"data":"AAAA","type":"base64","media_type":"image/png"},"type":"image","cache_control":{"type":"ephemeral"}}]`,
+		},
 		{wire.Anthropic, `42`, `"42"`},
-		{wire.Responses, `[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]`,
-			`[{"type":"input_text","text":"a"},{"type":"input_image","detail":"low","image_url":"data:image\/png;base64,AAAA"}]`},
+		{
+			wire.Responses, `[{"type":"input_text","text":"a"},{"type":"input_image","image_url":"data:image/png;base64,AAAA"}]`,
+			`[{"type":"input_text","text":"a"},{"type":"input_image","detail":"low","image_url":"data:image\/png;base64,AAAA"}]`,
+		},
 		{wire.Chat, `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`, `[{"type":"text","text":"a"},{"type":"text","text":"b"}]`},
 	} {
 		body := map[wire.Format]string{
@@ -324,18 +354,33 @@ func TestUsage(t *testing.T) {
 		want   engine.Usage
 		ok     bool
 	}{
-		{"A91", wire.Anthropic, `{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":5,"output_tokens_details":{"thinking_tokens":3}}`,
-			engine.Usage{Prompt: 60, Output: 5, CacheRead: 30, CacheWrite: 20}, true},
-		{"A105: the last message iteration", wire.Anthropic, `{"type":"message","usage":{"input_tokens":300,"output_tokens":9,"iterations":[{"type":"message","input_tokens":100,"output_tokens":4},{"type":"message","input_tokens":120,"cache_read_input_tokens":80,"output_tokens":5},{"type":"compaction","input_tokens":900,"output_tokens":1}]}}`,
-			engine.Usage{Prompt: 200, Output: 5, CacheRead: 80}, true},
+		{
+			"A91", wire.Anthropic, `{"input_tokens":10,"cache_creation_input_tokens":20,"cache_read_input_tokens":30,"output_tokens":5,"output_tokens_details":{"thinking_tokens":3}}`,
+			engine.Usage{Prompt: 60, Output: 5, CacheRead: 30, CacheWrite: 20},
+			true,
+		},
+		{
+			"A105: the last message iteration", wire.Anthropic, `{"type":"message","usage":{"input_tokens":300,"output_tokens":9,"iterations":[{"type":"message","input_tokens":100,"output_tokens":4},{"type":"message","input_tokens":120,"cache_read_input_tokens":80,"output_tokens":5},{"type":"compaction","input_tokens":900,"output_tokens":1}]}}`,
+			engine.Usage{Prompt: 200, Output: 5, CacheRead: 80},
+			true,
+		},
 		{"A103: message_start", wire.Anthropic, `{"type":"message_start","message":{"usage":{"input_tokens":7,"cache_read_input_tokens":null,"output_tokens":1}}}`, engine.Usage{Prompt: 7, Output: 1}, true},
-		{"C11", wire.Chat, `{"id":"x","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":50,"prompt_tokens_details":{"cached_tokens":90},"completion_tokens_details":{"reasoning_tokens":40}}}`,
-			engine.Usage{Prompt: 100, Output: 50, Reasoning: 40, CacheRead: 90}, true},
+		{
+			"C11", wire.Chat, `{"id":"x","choices":[],"usage":{"prompt_tokens":100,"completion_tokens":50,"prompt_tokens_details":{"cached_tokens":90},"completion_tokens_details":{"reasoning_tokens":40}}}`,
+			engine.Usage{Prompt: 100, Output: 50, Reasoning: 40, CacheRead: 90},
+			true,
+		},
 		{"C9: null", wire.Chat, `{"choices":[],"usage":null}`, engine.Usage{}, false},
-		{"R17, in a turn", wire.Responses, `{"output":[{"type":"function_call"}],"usage":{"input_tokens":100,"output_tokens":50,"input_tokens_details":{"cached_tokens":64,"cache_write_tokens":8},"output_tokens_details":{"reasoning_tokens":40}}}`,
-			engine.Usage{Prompt: 100, Output: 50, CacheRead: 64, CacheWrite: 8}, true},
-		{"R22, at its end", wire.Responses, `{"type":"response.completed","response":{"output":[{"type":"message"}],"usage":{"input_tokens":100,"output_tokens":50,"output_tokens_details":{"reasoning_tokens":40}}}}`,
-			engine.Usage{Prompt: 100, Output: 50, Reasoning: 40}, true},
+		{
+			"R17, in a turn", wire.Responses, `{"output":[{"type":"function_call"}],"usage":{"input_tokens":100,"output_tokens":50,"input_tokens_details":{"cached_tokens":64,"cache_write_tokens":8},"output_tokens_details":{"reasoning_tokens":40}}}`,
+			engine.Usage{Prompt: 100, Output: 50, CacheRead: 64, CacheWrite: 8},
+			true,
+		},
+		{
+			"R22, at its end", wire.Responses, `{"type":"response.completed","response":{"output":[{"type":"message"}],"usage":{"input_tokens":100,"output_tokens":50,"output_tokens_details":{"reasoning_tokens":40}}}}`,
+			engine.Usage{Prompt: 100, Output: 50, Reasoning: 40},
+			true,
+		},
 		{"none", wire.Anthropic, `{"type":"ping"}`, engine.Usage{}, false},
 		{"negative", wire.Anthropic, `{"input_tokens":-5}`, engine.Usage{}, false},
 		{"broken", wire.Anthropic, `{"input_tokens":5`, engine.Usage{}, false},

@@ -2,6 +2,7 @@ package wire
 
 import (
 	"github.com/tidwall/gjson"
+
 	"github.com/ullage/ullage/pkg/engine"
 )
 

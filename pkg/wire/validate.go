@@ -2,6 +2,7 @@ package wire
 
 import (
 	"bytes"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -206,7 +207,7 @@ func blank(t engine.Text) bool {
 
 func (v *validator) pairs() *Error {
 	if err := Check(v.now); err != nil && Check(v.orig) == nil {
-		if e, ok := err.(*Error); ok {
+		if e, ok := errors.AsType[*Error](err); ok {
 			return e
 		}
 	}
