@@ -41,6 +41,13 @@ func openDir(path string) (*dataDir, error) {
 	return dir, nil
 }
 
+// InUseError says that another process holds a data directory.
+type InUseError struct{ Dir, Who string }
+
+func (e *InUseError) Error() string {
+	return fmt.Sprintf("open data directory %s: %s uses it; stop that process, or give this one a directory of its own", e.Dir, e.Who)
+}
+
 func (d *dataDir) claim() error {
 	if err := lockFile(d.lock); errors.Is(err, errLocked) {
 		holder, _ := os.ReadFile(d.lock.Name())
@@ -48,7 +55,7 @@ func (d *dataDir) claim() error {
 		if pid := strings.TrimSpace(string(holder)); pid != "" {
 			who = "process " + pid
 		}
-		return fmt.Errorf("open data directory %s: %s uses it; stop that process, or give this one a directory of its own", d.path, who)
+		return &InUseError{Dir: d.path, Who: who}
 	} else if err != nil {
 		return fmt.Errorf("lock data directory %s: %w", d.path, err)
 	}
