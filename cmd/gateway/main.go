@@ -21,6 +21,7 @@ import (
 )
 
 type commands struct {
+	Demo   demoCmd   `cmd:"" help:"Watch a scripted agent work in a small window: no key, no data, no configuration."`
 	Serve  serveCmd  `cmd:"" help:"Serve the HTTP API, with the log, a minter and a summariser embedded unless told of a cluster."`
 	Replay replayCmd `cmd:"" help:"Run transcripts through the real pipeline and say what happened at each step."`
 }
