@@ -60,9 +60,11 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	log := c.Logger()
-	n, err := node.Open(ctx, node.Config{Name: "minter", NATS: c.NATS, Minter: true, Slots: c.Slots,
+	n, err := node.Open(ctx, node.Config{
+		Name: "minter", NATS: c.NATS, Minter: true, Slots: c.Slots,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced,
-		Budget: engine.Budget{Precompact: c.Precompact}, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Log: log})
+		Budget: engine.Budget{Precompact: c.Precompact}, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Log: log,
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("minter: %w", err), l.Close())
 	}

@@ -65,9 +65,11 @@ func (c *command) run(ctx context.Context) error {
 		return err
 	}
 	log := c.Logger()
-	n, err := node.Open(ctx, node.Config{Name: "summarizer", NATS: c.NATS, Summarizer: true, FoldSlots: c.Slots,
+	n, err := node.Open(ctx, node.Config{
+		Name: "summarizer", NATS: c.NATS, Summarizer: true, FoldSlots: c.Slots,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced,
-		Rules: c.Rules, LLM: c.LLM, Log: log})
+		Rules: c.Rules, LLM: c.LLM, Log: log,
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("summarizer: %w", err), l.Close())
 	}

@@ -34,8 +34,10 @@ type law struct {
 }
 
 var laws = []law{
-	{of: []string{"pkg/engine"}, never: waiting, only: []string{}, foreign: []string{"github.com/rivo/uniseg"},
-		because: "it decides on values alone: same inputs, same view, and everything depends on it"},
+	{
+		of: []string{"pkg/engine"}, never: waiting, only: []string{}, foreign: []string{"github.com/rivo/uniseg"},
+		because: "it decides on values alone: same inputs, same view, and everything depends on it",
+	},
 	{of: []string{"pkg/toolrule"}, never: []string{"context", "time", "os", "net", "log", "sync", "math/rand"}, only: []string{"pkg/engine"}, because: "rules are pure"},
 	{of: []string{"pkg/constitution"}, never: []string{"context", "os", "net", "log", "sync", "math/rand"}, only: []string{"pkg/engine", "pkg/toolrule"}, because: "the law of summaries is pure"},
 	{of: []string{"pkg/record"}, never: []string{"context", "time", "os", "net", "log", "math/rand"}, only: []string{"pkg/engine"}, because: "entries of the log are values"},
@@ -43,8 +45,10 @@ var laws = []law{
 	{of: []string{"pkg/store"}, never: []string{"database/sql", "os", "net", "log"}, only: []string{"pkg/engine", "pkg/record"}, because: "a port names no driver"},
 	{of: []string{"pkg/bus"}, reach: []string{"pkg/store", "pkg/sqlitestore", "pkg/gateway", "pkg/compactor", "pkg/replica"}, because: "adapters do not know each other"},
 	{of: []string{"pkg/sqlitestore"}, never: []string{"net", "net/http"}, reach: []string{"pkg/bus", "pkg/gateway", "pkg/compactor", "pkg/replica"}, because: "adapters do not know each other"},
-	{of: []string{"pkg/compactor"}, never: []string{"net", "net/http", "os"}, reach: []string{"pkg/bus", "pkg/llm", "pkg/gateway", "pkg/replica", "pkg/sqlitestore", "pkg/summarizer", "pkg/minter"},
-		because: "the shell around the engine knows ports; folds arrive as a function"},
+	{
+		of: []string{"pkg/compactor"}, never: []string{"net", "net/http", "os"}, reach: []string{"pkg/bus", "pkg/llm", "pkg/gateway", "pkg/replica", "pkg/sqlitestore", "pkg/summarizer", "pkg/minter"},
+		because: "the shell around the engine knows ports; folds arrive as a function",
+	},
 	{of: []string{"pkg/replica"}, reach: []string{"pkg/gateway", "pkg/sqlitestore", "pkg/llm", "pkg/minter", "pkg/summarizer"}, because: "it joins the log and the port of the store"},
 	{of: []string{"pkg/minter", "pkg/summarizer"}, reach: []string{"pkg/sqlitestore", "pkg/replica", "pkg/compactor", "pkg/gateway"}, because: "workers have no store"},
 	{of: []string{"pkg/recall"}, never: []string{"net/http", "os", "time"}, reach: []string{"pkg/bus", "pkg/sqlitestore", "pkg/gateway"}, because: "view_tool_call reads a port"},
@@ -72,8 +76,10 @@ var owners = []struct {
 }
 
 // testOnly are packages that production code may not import.
-var testOnly = []string{"testing", "net/http/httptest", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/cockroachdb/datadriven",
-	"go.uber.org/goleak", "github.com/rogpeppe/go-internal", "golang.org/x/tools"}
+var testOnly = []string{
+	"testing", "net/http/httptest", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/cockroachdb/datadriven",
+	"go.uber.org/goleak", "github.com/rogpeppe/go-internal", "golang.org/x/tools",
+}
 
 // isTestPackage reports whether a package of ours serves tests alone.
 func isTestPackage(dir string) bool {

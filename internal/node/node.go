@@ -92,8 +92,10 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if cfg.NATS == "" {
 		busDir = filepath.Join(cfg.Dir, "log")
 	}
-	if n.Bus, err = bus.Open(ctx, bus.Config{URL: cfg.NATS, Dir: busDir, Name: cfg.Name, Logger: cfg.Log,
-		Creds: cfg.Creds, TLS: cfg.TLS, MonitorURLs: cfg.NATSMonitors, SyncVouched: cfg.NATSSynced}); err != nil {
+	if n.Bus, err = bus.Open(ctx, bus.Config{
+		URL: cfg.NATS, Dir: busDir, Name: cfg.Name, Logger: cfg.Log,
+		Creds: cfg.Creds, TLS: cfg.TLS, MonitorURLs: cfg.NATSMonitors, SyncVouched: cfg.NATSSynced,
+	}); err != nil {
 		return nil, err
 	}
 	if cfg.Gateway {
@@ -113,8 +115,10 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		n.Metrics.Gauge("session_bytes", "Bytes that they take.", func() float64 { _, b := n.Compactor.Sessions(); return float64(b) })
 	}
 	if cfg.Minter {
-		n.Minter = &minter.Minter{Bus: n.Bus, Rules: n.Rules, Options: toolrule.Options{PrecompactTokens: cfg.Budget.Precompact, Model: model != nil},
-			Model: model, Slots: cfg.Slots, Log: cfg.Log, Now: time.Now, Observe: n.Metrics.Mint, Delay: cfg.Delay}
+		n.Minter = &minter.Minter{
+			Bus: n.Bus, Rules: n.Rules, Options: toolrule.Options{PrecompactTokens: cfg.Budget.Precompact, Model: model != nil},
+			Model: model, Slots: cfg.Slots, Log: cfg.Log, Now: time.Now, Observe: n.Metrics.Mint, Delay: cfg.Delay,
+		}
 		n.Metrics.Gauge("mint_backlog", "Entries of the log that no minter has dealt with.", func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
@@ -187,8 +191,10 @@ func (n *Node) ingest(ctx context.Context, key record.Key, payload []byte) (bus.
 
 // Server is the node's HTTP API.
 func (n *Node) Server() *gateway.Server {
-	return &gateway.Server{Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
-		Now: time.Now, Seen: n.Metrics.Request}
+	return &gateway.Server{
+		Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
+		Now: time.Now, Seen: n.Metrics.Request,
+	}
 }
 
 // Close ends what Open began, after Run has returned: the bus first, then the store.

@@ -35,8 +35,10 @@ type Node struct {
 // Start opens a node on dir and runs it until the test ends or [Node.Stop].
 func Start(tb testing.TB, dir string, change ...func(*node.Config)) *Node {
 	tb.Helper()
-	cfg := node.Config{Name: "test", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
-		Budget: engine.Budget{Window: 32000}, LLM: "extractive", Log: slog.New(slog.DiscardHandler)}
+	cfg := node.Config{
+		Name: "test", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
+		Budget: engine.Budget{Window: 32000}, LLM: "extractive", Log: slog.New(slog.DiscardHandler),
+	}
 	for _, f := range change {
 		f(&cfg)
 	}
