@@ -197,7 +197,7 @@ func (t *Tree) testing() []string {
 var runners = []string{"cmd", "internal", "pkg/bus", "pkg/sqlitestore", "pkg/replica", "pkg/gateway", "pkg/minter", "pkg/summarizer", "pkg/compactor"}
 
 // clocks are the packages that may read the clock; all others take it as a value.
-var clocks = []string{"cmd", "internal", "pkg/bus", "pkg/sqlitestore", "pkg/llm", "pkg/blob"}
+var clocks = []string{"cmd", "internal", "pkg/bus", "pkg/replica", "pkg/sqlitestore", "pkg/llm", "pkg/blob"}
 
 // code checks what code does: no init, no package variable that changes, no clock in what is pure, goroutines only
 // where they are owned.
