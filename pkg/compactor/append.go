@@ -90,6 +90,9 @@ func (c *Compactor) tryAppend(ctx context.Context, s *session, f wire.Format, me
 		return nil, inWhatWasSent(err, len(s.rows))
 	}
 	in := &incoming{req: full, keep: len(s.rows), items: all[len(s.rows):]}
+	if err := s.ahead(ctx, c, in); err != nil {
+		return nil, err
+	}
 	if err := s.take(in); err != nil {
 		return nil, err
 	}

@@ -163,6 +163,9 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 	if res, err := s.repeated(c, in, req, budget); res != nil || err != nil {
 		return res, err
 	}
+	if err := s.ahead(ctx, c, in); err != nil {
+		return nil, err
+	}
 	if err := s.take(in); err != nil {
 		return nil, err
 	}

@@ -465,7 +465,7 @@ func (s *session) append(in *incoming) *record.Frame {
 	} else {
 		f.Items = references(s.rows[in.keep:], in.items)
 	}
-	f.Calls = answered(in.req, in.keep)
+	f.Calls = answered(in.req, in.keep, in.keep+len(in.items))
 	return f
 }
 
@@ -501,10 +501,10 @@ func references(old []record.Row, items [][]byte) []record.Item {
 	return out
 }
 
-// answered are the calls that stand before message keep and whose results stand at or behind it.
-func answered(req *wire.Request, keep int) []record.Call {
+// answered are the calls that stand before message keep and whose results stand in messages [keep, to).
+func answered(req *wire.Request, keep, to int) []record.Call {
 	var want map[engine.CallID]bool
-	for m := keep; m < len(req.Messages); m++ {
+	for m := keep; m < to; m++ {
 		for i := range req.Messages[m].Blocks {
 			if b := &req.Messages[m].Blocks[i]; b.Kind == engine.KindResult {
 				if want == nil {
