@@ -24,6 +24,12 @@ type commands struct {
 	Demo   demoCmd   `cmd:"" help:"Watch a scripted agent work in a small window: no key, no data, no configuration."`
 	Serve  serveCmd  `cmd:"" help:"Serve the HTTP API, with the log, a minter and a summariser embedded unless told of a cluster."`
 	Replay replayCmd `cmd:"" help:"Run transcripts through the real pipeline and say what happened at each step."`
+	Bench  benchCmd  `cmd:"" help:"The measurements: a load over HTTP, one step against what a machine can do, the plan over transcripts."`
+	Tasks  tasksCmd  `cmd:"" help:"List the tasks on the record."`
+	View   viewCmd   `cmd:"" help:"Show what the model saw at a step of a task, and why."`
+	Verify verifyCmd `cmd:"" help:"Recompute every digest and chain of a data directory."`
+	DLQ    dlqCmd    `cmd:"" name:"dlq" help:"List, show, replay or drop the dead letters of minting."`
+	Purge  purgeCmd  `cmd:"" help:"Erase a task for good."`
 }
 
 func main() {
