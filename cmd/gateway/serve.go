@@ -18,7 +18,7 @@ type contextArg = context.Context
 
 // data are the flags of a verb that opens a data directory.
 type data struct {
-	Data string `default:"./ullage-data" env:"ULLAGE_DATA" placeholder:"DIR" help:"Data directory. One process at a time may hold it."`
+	Data string `default:"./ullage-data" env:"ULLAGE_DATA" placeholder:"DIR" help:"Data directory; one process at a time may hold it. Default: ./ullage-data."`
 }
 
 type serveCmd struct {
@@ -26,9 +26,9 @@ type serveCmd struct {
 	cli.Knobs  `embed:"" group:"Operation:"`
 	data       `embed:""`
 	Cluster    cli.Cluster   `embed:"" group:"Cluster:"`
-	Listen     string        `default:"127.0.0.1:8420" env:"ULLAGE_LISTEN" placeholder:"ADDR" help:"Address of the HTTP API."`
+	Listen     string        `default:"127.0.0.1:8420" env:"ULLAGE_LISTEN" placeholder:"ADDR" help:"Address of the HTTP API. Default: 127.0.0.1:8420."`
 	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own."`
-	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one."`
+	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one. Default: 200000."`
 	Rules      string        `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
 	LLM        string        `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
 	LLMBaseURL string        `name:"llm-base-url" env:"ULLAGE_LLM_BASE_URL" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
