@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ullage/ullage/internal/clustertest"
 	"github.com/ullage/ullage/internal/node"
@@ -46,6 +47,30 @@ func TestSummarizerOfACluster(t *testing.T) {
 	}
 	if code := worker.Stop(t); code != 0 || !strings.Contains(worker.Said(), "stopped") {
 		t.Errorf("the summariser ended with %d and said:\n%s", code, worker.Said())
+	}
+}
+
+// With no summariser in the cluster a step that has to fold waits for its deadline, and goes on with the static
+// checkpoint.
+func TestNoSummarizer(t *testing.T) {
+	url, monitor := bustest.Server(t, "")
+	g := clustertest.Join(t, node.Config{
+		Name: "gateway", NATS: url, NATSMonitors: []string{monitor}, Gateway: true,
+		Budget: clustertest.Budget(t, 32000), Deadline: time.Second,
+	})
+	var said struct {
+		Report compactor.Line  `json:"report"`
+		Body   json.RawMessage `json:"body"`
+	}
+	call := map[string]any{"format": "anthropic", "body": clustertest.Body(30, 40)}
+	if status := clustertest.Call(t, http.MethodPost, clustertest.API(t, g)+"/v1/tasks/t1/step", call, &said); status != http.StatusOK {
+		t.Fatalf("step answered %d", status)
+	}
+	if f := said.Report.Fold; f == nil || f.Source != "static" {
+		t.Fatalf("the step's fold is %+v, want the static checkpoint", f)
+	}
+	if !strings.Contains(string(said.Body), "Find out why the build fails") {
+		t.Errorf("the static checkpoint lost the user's request")
 	}
 }
 
