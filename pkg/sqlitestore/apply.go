@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"fmt"
+	"strings"
 
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/record"
@@ -16,7 +17,11 @@ const inlineBelow = 4096
 const keyAnchor = "meta:anchor"
 
 // keyCoverage is the key of a coverage's rows there.
-func keyCoverage(c engine.Coverage) string { return "coverage:" + c.String() }
+func keyCoverage(c engine.Coverage) string { return coveragePrefix + c.String() }
+
+const coveragePrefix = "coverage:"
+
+func isCoverage(key string) bool { return strings.HasPrefix(key, coveragePrefix) }
 
 // The states of a task.
 const (

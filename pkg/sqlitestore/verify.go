@@ -279,7 +279,7 @@ type history struct {
 }
 
 func (h *history) rise(key snapKey, seq uint64, rank int) {
-	if old, ok := h.rank[key]; ok && old >= rank && key.key != keyAnchor {
+	if old, ok := h.rank[key]; ok && key.key != keyAnchor && (old > rank || old == rank && isCoverage(key.key)) {
 		return
 	}
 	h.rank[key] = rank

@@ -8,8 +8,9 @@ import (
 	"github.com/ullage/ullage/pkg/record"
 )
 
-// Remember adds to a snapshot what a frame applied. Frames are to be added in log order. For one address and check,
-// and for one coverage, the highest rung or source wins and of equals the first; a form never falls back (law 4).
+// Remember adds to a snapshot what a frame applied. Frames are to be added in log order. For one address and check a
+// later form takes over unless its rung is lower ([engine.MergeForm]): media are stripped from a minted form, a clamp
+// goes deeper, and a form never falls back (law 4). For one coverage the highest source wins, and of equals the first.
 // Folds stay in the order in which their coverages were first applied.
 func Remember(s *engine.Snapshot, f *record.Frame) {
 	for i := range f.Applied {
@@ -17,14 +18,7 @@ func Remember(s *engine.Snapshot, f *record.Frame) {
 		if s.Applied == nil {
 			s.Applied = map[engine.Address][]engine.Form{}
 		}
-		forms := s.Applied[a.Address]
-		j := slices.IndexFunc(forms, func(g engine.Form) bool { return g.Check == a.Form.Check })
-		switch {
-		case j < 0:
-			s.Applied[a.Address] = append(forms, a.Form)
-		case a.Form.Rung > forms[j].Rung:
-			forms[j] = a.Form
-		}
+		s.Applied[a.Address] = engine.MergeForm(s.Applied[a.Address], a.Form)
 	}
 	if f.Folded != nil {
 		j := slices.IndexFunc(s.Folds, func(g engine.Summary) bool { return g.Coverage == f.Folded.Coverage })

@@ -128,7 +128,7 @@ CREATE TRIGGER task_call_once BEFORE INSERT ON task_call
     OR EXISTS (SELECT 1 FROM task_call WHERE rowid = NEW.rowid)
   BEGIN SELECT RAISE(IGNORE); END;
 
--- What is applied, with its history: a row for each time that a key rose. The entry itself stands in the frame at
+-- What is applied, with its history: a row for each time that a key rose, or that a form of the same rung took over. The entry itself stands in the frame at
 -- seq. The newest row of a key at or below a frame is what was applied right after that frame.
 CREATE TABLE task_compaction_snapshot (
   task INTEGER NOT NULL REFERENCES task(id),
@@ -151,7 +151,8 @@ CREATE TRIGGER task_compaction_snapshot_once BEFORE INSERT ON task_compaction_sn
 CREATE TRIGGER task_compaction_snapshot_rises BEFORE INSERT ON task_compaction_snapshot
   WHEN NEW.key <> 'meta:anchor'
    AND EXISTS (SELECT 1 FROM task_compaction_snapshot
-               WHERE task = NEW.task AND key = NEW.key AND chk = NEW.chk AND rank >= NEW.rank)
+               WHERE task = NEW.task AND key = NEW.key AND chk = NEW.chk
+                 AND (rank > NEW.rank OR (rank = NEW.rank AND NEW.key LIKE 'coverage:%')))
   BEGIN SELECT RAISE(IGNORE); END;
 
 -- What is available for a call under a check value: the highest rung, then the first in the log. The rule stands in

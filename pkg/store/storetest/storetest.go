@@ -24,7 +24,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"the path keeps, brings and refers", paths},
 		{"content by reference", references},
 		{"envelope and layout, the newest", envelopes},
-		{"applied entries only rise", rises},
+		{"applied entries never fall", rises},
 		{"a snapshot as of an earlier frame", timeTravel},
 		{"available forms settle in any order", settles},
 		{"available folds settle in any order", settleFolds},
