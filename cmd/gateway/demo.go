@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/signal"
+	"syscall"
 
 	"github.com/ullage/ullage/internal/cli"
 	"github.com/ullage/ullage/internal/demo"
@@ -27,6 +29,7 @@ window: no key, no data, no configuration. Exit status: 1 if anything it claims 
 
 // Run plays the demonstration.
 func (c *demoCmd) Run(ctx contextArg) error {
+	signal.Ignore(syscall.SIGPIPE) // a reader that leaves early must not keep the scratch directory from being removed
 	return c.run(ctx, os.Stdout)
 }
 

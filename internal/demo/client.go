@@ -110,7 +110,12 @@ func (c *client) get(ctx context.Context, path string, out any) error {
 }
 
 func (c *client) do(ctx context.Context, method, path string, body []byte, out any) error {
-	req, err := http.NewRequestWithContext(ctx, method, c.base+path, bytes.NewReader(body))
+	if ctx.Err() != nil {
+		return fmt.Errorf("%s %s: %w", method, path, context.Cause(ctx))
+	}
+	// A call that has begun is let finish when the demonstration is stopped: it takes no time, and a call given up in
+	// its middle would be logged as a fault of the gateway's.
+	req, err := http.NewRequestWithContext(context.WithoutCancel(ctx), method, c.base+path, bytes.NewReader(body))
 	if err != nil {
 		return fmt.Errorf("%s %s: %w", method, path, err)
 	}

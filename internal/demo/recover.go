@@ -16,38 +16,34 @@ var pointer = regexp.MustCompile(toolRecall + `\("(toolu_[0-9_]+)"\)`)
 
 const recoveredLines = 24
 
-// shownTexts are all texts that a view shows the model, decoded.
-func shownTexts(view []byte) string {
-	var b strings.Builder
+// shown is what a view shows of each tool call's output, by the call's id, in the order of the view.
+func shown(view []byte) (ids []string, texts map[string]string) {
+	texts = make(map[string]string)
 	gjson.GetBytes(view, "messages").ForEach(func(_, m gjson.Result) bool {
-		c := m.Get("content")
-		if c.Type == gjson.String {
-			b.WriteString(c.Str + "\n")
-		}
-		c.ForEach(func(_, part gjson.Result) bool {
-			for _, field := range []string{"text", "content"} {
-				if v := part.Get(field); v.Type == gjson.String {
-					b.WriteString(v.Str + "\n")
-				}
+		m.Get("content").ForEach(func(_, part gjson.Result) bool {
+			if c := part.Get("content"); part.Get("type").Str == "tool_result" && c.Type == gjson.String {
+				id := part.Get("tool_use_id").Str
+				ids = append(ids, id)
+				texts[id] = c.Str
 			}
 			return true
 		})
 		return true
 	})
-	return b.String()
+	return ids, texts
 }
 
-// wanted looks in the last view, as a model would, for a short form of a file that it could read on in, and plans the
-// call that brings back lines which the view does not show.
+// wanted looks in the last view, as a model would, for a short form of a file that says how to read on, and plans the
+// call that brings back lines which the form left out.
 func (a *agent) wanted() (planned, *Recovery, bool) {
-	shown := shownTexts(a.last.Body)
-	for _, m := range pointer.FindAllStringSubmatch(shown, -1) {
-		c := a.call(m[1])
-		if c == nil || c.Tool != toolRead {
+	ids, texts := shown(a.last.Body)
+	for _, id := range ids {
+		m, c := pointer.FindStringSubmatch(texts[id]), a.call(id)
+		if m == nil || m[1] != id || c == nil || c.Tool != toolRead {
 			continue
 		}
 		lines := splitLines(c.output)
-		span, unseen := middle(lines, shown, recoveredLines)
+		span, unseen := middle(lines, texts[id], recoveredLines)
 		if unseen < recoveredLines/2 {
 			continue
 		}

@@ -30,13 +30,45 @@ func NewText(w io.Writer, width int, colour bool) *Text {
 
 // Columns of a step's line that do not hang on the width.
 const (
-	colStep  = 5
-	colCount = 8
-	colTier  = 3
+	colStep = 5
+	colTier = 3
 )
 
-func (t *Text) bar() int    { return min(max((t.width-78)/2, 10), 24) }
-func (t *Text) target() int { return min(max(t.width-t.bar()-60, 16), 44) }
+// narrow terminals get counts in thousands and a short bar.
+func (t *Text) narrow() bool { return t.width < 100 }
+
+func (t *Text) bar() int {
+	if t.narrow() {
+		return 10
+	}
+	return 20
+}
+
+// count is the width of a token count, and tokens prints one.
+func (t *Text) count() int {
+	if t.narrow() {
+		return 7
+	}
+	return 8
+}
+
+func (t *Text) tokens(n int) string {
+	if t.narrow() && n >= 1_000 {
+		return fmt.Sprintf("%.1fk", float64(n)/1_000)
+	}
+	return group(n)
+}
+
+// target and room share what the other columns leave: what the agent did, and what was done.
+func (t *Text) target() int {
+	return min(max((t.free()+1)/2, 12), 46)
+}
+
+func (t *Text) room() int { return t.free() - t.target() }
+
+func (t *Text) free() int {
+	return t.width - 1 - (colStep + 2 + 1 + 2*t.count() + 1 + 2 + t.bar() + 1 + colTier + 1)
+}
 
 // style is an SGR code, laid on only where colours are wanted.
 type style string
@@ -51,7 +83,7 @@ const (
 )
 
 func (t *Text) in(s style, text string) string {
-	if !t.colour || text == "" {
+	if !t.colour || s == "" || strings.TrimSpace(text) == "" {
 		return text
 	}
 	return "\x1b[" + string(s) + "m" + text + "\x1b[0m"
@@ -109,14 +141,14 @@ func (t *Text) Begin(o Opening) error {
 func (t *Text) Turn(n int, asked string) error {
 	t.say("\n%s\n", t.in(bold, fmt.Sprintf("Turn %d", n)))
 	t.para("  ", "  ", dim, "user: "+asked)
-	t.say("\n%s\n", t.in(dim, fmt.Sprintf("%*s  %s %*s %*s  %s  %s", colStep, "step", fit("the agent", t.target()), colCount, "history", colCount, "view", fit("", t.bar()), fit("", colTier-1)+"what was done")))
+	t.say("\n%s\n", t.in(dim, fmt.Sprintf("%*s  %s %*s %*s  %s  %s", colStep, "step", fit("the agent", t.target()), t.count(), "history", t.count(), "view", fit("", t.bar()), fit("", colTier-1)+"what was done")))
 	return t.w.Flush()
 }
 
 func (t *Text) Boundary(b *Boundary) error {
-	step, agent := fmt.Sprint(b.Step), deed(b)
+	step, agent := fmt.Sprint(b.Step), deed(b, t.target())
 	if b.Line.Boundary == engine.Preflight.String() {
-		step, agent = "·", "(preflight: before the turn's loop)"
+		step, agent = "·", "(preflight)"
 	}
 	history := style("")
 	if b.RawTok > b.Window {
@@ -129,10 +161,8 @@ func (t *Text) Boundary(b *Boundary) error {
 		}
 	}
 	tier := t.in(tierStyle(b.Tier), fmt.Sprintf("%-*s", colTier, tiers))
-	// The figures before "what was done" take what they take; the rest of the line is cut to the terminal.
-	room := t.width - 1 - (colStep + 2 + t.target() + 1 + colCount + 1 + colCount + 2 + t.bar() + 1 + colTier + 1)
 	t.say("%*s  %s %s %*s  %s %s %s\n", colStep, step, fit(agent, t.target()),
-		t.in(history, fmt.Sprintf("%*s", colCount, group(b.RawTok))), colCount, group(b.ViewTok), t.gauge(&b.Line), tier, shorten(what(&b.Line), room))
+		t.in(history, fmt.Sprintf("%*s", t.count(), t.tokens(b.RawTok))), t.count(), t.tokens(b.ViewTok), t.gauge(&b.Line), tier, shorten(what(&b.Line), t.room()))
 	for _, f := range b.First {
 		t.para("       → ", "         ", cyan, f.Text)
 	}
@@ -149,20 +179,27 @@ func tierStyle(t engine.Tier) style {
 	return red
 }
 
-// deed says what the agent did in a step.
-func deed(b *Boundary) string {
+// deed says what the agent did in a step. Of a path too long for the column the end is shown.
+func deed(b *Boundary, width int) string {
 	if len(b.Calls) == 0 {
 		return "(answers the user)"
 	}
 	c := &b.Calls[0]
-	s := c.Tool + " "
+	does := c.Tool + " "
 	if c.IsError {
-		s = c.Tool + " (failed) "
+		does += "(failed) "
 	}
 	if n := len(b.Calls); n > 1 {
-		return fmt.Sprintf("%s×%d %s, …", s, n, c.Target)
+		does += fmt.Sprintf("×%d ", n)
 	}
-	return s + c.Target
+	if c.Tool == toolRead || c.Tool == toolEdit {
+		target, room := c.Target, width-uniseg.StringWidth(does)
+		if uniseg.StringWidth(target) > room {
+			target, _, _ = strings.Cut(target, ":")
+		}
+		return does + shortenLeft(target, room)
+	}
+	return does + c.Target
 }
 
 // gauge draws a view's size against the window, with stop and trigger as they stand now.
@@ -176,7 +213,7 @@ func (t *Text) gauge(l *compactor.Line) string {
 	case l.ViewTok > l.StopNow:
 		s = yellow
 	}
-	filled := at(l.ViewTok) + 1
+	filled := max(1, min(l.ViewTok*n/max(1, l.Window), n))
 	var full, rest strings.Builder
 	for i := range n {
 		switch {
@@ -215,7 +252,7 @@ func what(l *compactor.Line) string {
 	case engine.Held:
 		parts = append(parts, "held")
 	case engine.BelowFloor:
-		parts = append(parts, "below the raised trigger")
+		parts = append(parts, "trigger raised")
 	}
 	return strings.Join(parts, ", ")
 }
@@ -245,22 +282,23 @@ func (t *Text) Closing(c *Closing) error {
 	}
 	row("kept", "%d of the %d outputs that views left out, in part or whole, came back from the record byte for byte.", c.Whole, c.Reduced)
 	row("again", "the gateway was stopped and its data directory opened by another with nothing in memory: %d of the %d views that were sent came out the same, byte for byte.", c.Same, c.Derived)
+	row("took", "%.1f s; the scratch copy and the data directory are gone.", time.Since(t.began).Seconds())
 	t.say("\n")
 	for _, k := range c.Checks {
 		if k.OK {
 			t.say("  %s %s\n", t.in(green, "✓"), k.Claim)
-		} else {
-			t.say("  %s %s: %s\n", t.in(red, "✗"), k.Claim, k.Fault)
+			continue
 		}
+		t.para("  ✗ ", "    ", red, "not so: "+k.Claim+": "+k.Fault)
 	}
-	row("took", "%d s; the scratch copy and the data directory are gone.", int(time.Since(t.began).Round(time.Second).Seconds()))
-	t.say("\n%s\n\n", t.in(bold, "What to try next"))
+	t.say("\n%s\n", t.in(bold, "What to try next"))
 	for _, next := range [][2]string{
-		{"replay FILE…", "your own agent's transcripts, the same way: Claude Code, Codex, pi, OpenHands and more"},
-		{"serve", "the API that was used here, on 127.0.0.1:8420, with its data in ./ullage-data"},
-		{"demo --dir DIR", "another tree; --window 64000 for a larger window, --json for the whole report"},
+		{"replay FILE…", "Your own agent's transcripts, the same way: Claude Code, Codex, pi, OpenHands and more."},
+		{"serve", "The API that was used here, on 127.0.0.1:8420, with its data in ./ullage-data."},
+		{"demo --dir DIR", "The same on another tree; --window 64000 for a larger window, --json for the whole report."},
 	} {
-		t.say("  %s %-15s %s\n", program(), next[0], t.in(dim, next[1]))
+		t.say("\n  %s %s\n", program(), next[0])
+		t.para("      ", "      ", dim, next[1])
 	}
 	return t.w.Flush()
 }
@@ -297,6 +335,23 @@ func shorten(s string, n int) string {
 		b.WriteString(g.Str())
 	}
 	return b.String() + "…"
+}
+
+// shortenLeft shortens a text to a width and keeps its end.
+func shortenLeft(s string, n int) string {
+	over := uniseg.StringWidth(s) - n
+	if over <= 0 {
+		return s
+	}
+	if n <= 1 {
+		return ""
+	}
+	g := uniseg.NewGraphemes(s)
+	for cut := 0; cut <= over && g.Next(); {
+		cut += g.Width()
+	}
+	_, end := g.Positions()
+	return "…" + s[end:]
 }
 
 func percent(part, whole int) string {
