@@ -11,15 +11,20 @@ import (
 	"github.com/ullage/ullage/internal/node"
 	"github.com/ullage/ullage/pkg/bus/bustest"
 	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/gateway"
+	"github.com/ullage/ullage/pkg/record"
 )
 
 func TestMain(m *testing.M) { clustertest.Main(m, main) }
 
-// A step that has to fold asks the pool, which is a process of its own here; the summary's words come from there.
+// One step across the parts of a cluster: its calls are minted by one member, and its fold is made by another, which is
+// a process of its own here.
 func TestSummarizerOfACluster(t *testing.T) {
 	url, monitor := bustest.Server(t, clustertest.NATSConf(t))
 	g := clustertest.Join(t, node.Config{Name: "gateway", NATS: url, NATSMonitors: []string{monitor}, Gateway: true, Budget: clustertest.Budget(t, 32000)})
 	api := clustertest.API(t, g)
+	clustertest.Join(t, node.Config{Name: "minter", NATS: url, NATSMonitors: []string{monitor}, Minter: true, Budget: engine.Budget{Precompact: 500}})
 
 	addr := clustertest.FreePort(t)
 	worker := clustertest.Start(t, "--nats", url, "--nats-monitor", monitor, "--listen", addr)
@@ -42,6 +47,10 @@ func TestSummarizerOfACluster(t *testing.T) {
 	if !strings.Contains(string(said.Body), "Find out why the build fails") {
 		t.Errorf("the view does not hold the user's request")
 	}
+	clustertest.Until(t, "the step's calls are minted", func() bool {
+		forms, _, err := g.Store.Available(t.Context(), record.Key{Tenant: gateway.DefaultTenant, Task: "t1"})
+		return err == nil && len(forms) == 30
+	})
 	if _, text := clustertest.Text(t, "http://"+addr+"/metrics"); !strings.Contains(text, `ullage_fold_answers_total{result="extractive"} 1`) {
 		t.Errorf("the summariser's metrics do not count its fold")
 	}
