@@ -198,11 +198,22 @@ func blanks(r *Request) (at, n int) {
 	return at, n
 }
 
+// blank reports whether a text has no visible character. It reads no further than the first one, since a text may be
+// long; only what is rare is decoded.
 func blank(t engine.Text) bool {
-	if token := t.Token(); len(token) > 2 && token[1] > ' ' && token[1] < 0x80 && token[1] != '\\' {
-		return false
+	token := t.Token()
+	for i := 1; i < len(token)-1; i++ {
+		switch c := token[i]; {
+		case c == ' ':
+		case c == '\\' && (token[i+1] == 'n' || token[i+1] == 't' || token[i+1] == 'r' || token[i+1] == 'f'):
+			i++
+		case c == '\\' && token[i+1] != 'u', c > ' ' && c < 0x80 && c != '\\':
+			return false
+		default:
+			return strings.TrimSpace(t.String()) == ""
+		}
 	}
-	return strings.TrimSpace(t.String()) == ""
+	return token != nil || strings.TrimSpace(t.String()) == ""
 }
 
 func (v *validator) pairs() *Error {
