@@ -10,7 +10,7 @@ import (
 
 type benchEngineCmd struct {
 	Tokens []int `default:"50000,200000,1000000" placeholder:"N,…" help:"Sizes of the histories, in tokens at four bytes each."`
-	Rounds int   `default:"15" help:"How often each is timed; medians are printed."`
+	Rounds int   `default:"15" help:"How often each is timed; lower quartiles are printed."`
 	JSON   bool  `name:"json" help:"Print one JSON object a history."`
 }
 

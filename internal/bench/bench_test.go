@@ -31,9 +31,9 @@ func BenchmarkStep(b *testing.B) {
 				}
 				bare, step = append(bare, between.Sub(start)), append(step, time.Since(between))
 			}
-			b.ReportMetric(median(step)/median(bare), "step/(scan+sha256)")
-			b.ReportMetric(median(step), "µs/step")
-			b.ReportMetric(median(bare), "µs/(scan+sha256)")
+			b.ReportMetric(typical(step)/typical(bare), "step/(scan+sha256)")
+			b.ReportMetric(typical(step), "µs/step")
+			b.ReportMetric(typical(bare), "µs/(scan+sha256)")
 		})
 	}
 }
@@ -69,8 +69,8 @@ func BenchmarkGrow(b *testing.B) {
 				}
 				grow = append(grow, time.Since(start))
 			}
-			b.ReportMetric(median(grow)/median(step), "grow/step")
-			b.ReportMetric(median(grow), "µs/grow")
+			b.ReportMetric(typical(grow)/typical(step), "grow/step")
+			b.ReportMetric(typical(grow), "µs/grow")
 		})
 	}
 }
