@@ -15,7 +15,7 @@ import (
 
 type demoCmd struct {
 	Dir      string `type:"path" placeholder:"DIR" help:"Tree to work on; it is copied, never changed. Default: the Go module around the current directory, else that directory."`
-	Window   int    `default:"32000" placeholder:"TOKENS" help:"Context window, small enough that it fills many times."`
+	Window   int    `default:"32000" placeholder:"TOKENS" help:"Context window, from 20000 to 80000: small enough that it fills many times."`
 	JSON     bool   `name:"json" help:"One JSON object a boundary, then a summary object."`
 	Fast     bool   `help:"Leave out go vet, the one slow tool."`
 	LogLevel string `enum:"debug,info,warn,error" default:"error" help:"What the gateway logs on standard error."`

@@ -282,7 +282,7 @@ func (t *Text) Closing(c *Closing) error {
 	}
 	row("kept", "%d of the %d outputs that views left out, in part or whole, came back from the record byte for byte.", c.Whole, c.Reduced)
 	row("again", "the gateway was stopped and its data directory opened by another with nothing in memory: %d of the %d views that were sent came out the same, byte for byte.", c.Same, c.Derived)
-	row("took", "%.1f s; the scratch copy and the data directory are gone.", time.Since(t.began).Seconds())
+	row("took", "%.1f s; the scratch copy and the data directory are removed.", time.Since(t.began).Seconds())
 	t.say("\n")
 	for _, k := range c.Checks {
 		if k.OK {
