@@ -102,6 +102,7 @@ func replay(t *testing.T, files []string, window int, with func(*node.Config, *p
 // TestFreshRunsAgree: two fresh replays show the same views, and so does one whose mints are delayed, shuffled and published
 // twice within the wait between steps.
 func TestFreshRunsAgree(t *testing.T) {
+	t.Parallel()
 	files := transcripts(t, 20, 90)
 	want := replay(t, files, 32000, nil, nil)
 	passes := 0
@@ -168,6 +169,7 @@ func publish(ctx context.Context, b *bus.Bus, key record.Key, entry any) error {
 // TestLateMint: a form that lands after its pass changes nothing until the next pass. The part stays raw at the pass that
 // missed it and at every step after it, and is taken then.
 func TestLateMint(t *testing.T) {
+	t.Parallel()
 	h := talk(wire.Anthropic, 40, 60)
 	file := write(t, t.TempDir(), "late.json", h.Body())
 	const held = "toolu_one_000"
@@ -271,6 +273,7 @@ func lastBytes(lines []compactor.Line, step int) int {
 // TestKilledAndResumed: a replay that is killed with -9 in the middle goes on from its data directory with the views of one
 // that was not.
 func TestKilledAndResumed(t *testing.T) {
+	t.Parallel()
 	files := transcripts(t, 12, 90)[:2]
 	args := func(dir string) []string {
 		return append([]string{"replay", "--json", "--window", "16000", "--data", dir}, files...)
@@ -461,6 +464,7 @@ func recallAll(t *testing.T, n *node.Node, task string, of *transcript.Task, red
 
 // TestViews holds generated histories to the rules in three windows.
 func TestViews(t *testing.T) {
+	t.Parallel()
 	files := transcripts(t, 24, 70)
 	for _, window := range []int{16000, 32000, 200000} {
 		t.Run(fmt.Sprint(window), func(t *testing.T) {
@@ -476,6 +480,7 @@ func TestViews(t *testing.T) {
 
 // TestRealViews holds a selection of real transcripts to the same rules.
 func TestRealViews(t *testing.T) {
+	t.Parallel()
 	dir := realdata.Dir(t)
 	var files []string
 	for _, pattern := range []string{"claude-code/*/*.jsonl", "codex/*/*.jsonl", "pi/*/*.jsonl", "openai-chat/*/*.json", "swe-agent/*/*", "mini-swe-agent/*/*", "openhands/*/*.json", "anthropic-api/*/*"} {
@@ -511,6 +516,7 @@ func TestRealViews(t *testing.T) {
 
 // TestUnclaimed: a file in a format that nobody claims is named, and is no error.
 func TestUnclaimed(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	odd := write(t, dir, "odd.txt", []byte("this is no transcript\n"))
 	good := write(t, dir, "good.json", talk(wire.Chat, 2, 5).Body())

@@ -25,6 +25,7 @@ func stepCall(t *testing.T, h *nodetest.Talk) []byte {
 // TestKilledServe: a gateway that is killed with -9 amid traffic has lost nothing that it acknowledged, and its directory is
 // sound and serves on.
 func TestKilledServe(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	type sent struct {
 		view string
@@ -96,6 +97,7 @@ func TestKilledServe(t *testing.T) {
 
 // TestDrain: asked to stop, a gateway answers what it has in hand, and takes nothing new.
 func TestDrain(t *testing.T) {
+	t.Parallel()
 	s := serve(t, t.TempDir())
 	h := talk(wire.Chat, 30, 400)
 	answered := make(chan string, 1)
@@ -180,6 +182,7 @@ func used(t *testing.T) string {
 
 // TestStartFaults: what keeps a gateway from starting is said in a sentence, with a non-zero exit.
 func TestStartFaults(t *testing.T) {
+	t.Parallel()
 	put := func(dir, name, text string) {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600); err != nil {
 			t.Fatal(err)
@@ -238,6 +241,7 @@ func TestStartFaults(t *testing.T) {
 
 // TestRebuilt: a node whose SQLite file is deleted makes it again from the log, and gives the same views.
 func TestRebuilt(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := nodetest.Start(t, dir)
 	h := nodetest.NewTalk(wire.Anthropic)

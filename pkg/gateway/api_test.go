@@ -20,6 +20,7 @@ import (
 // TestAppendAndFence: messages come back as they went in; a fence makes a repeated append one append, and one that others
 // have overtaken a conflict that names the head.
 func TestAppendAndFence(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	type place struct {
 		Messages int
@@ -77,8 +78,10 @@ func TestAppendAndFence(t *testing.T) {
 // TestToolCalls: what view_tool_call gives back is what was recorded, whole, in lines, and by pattern; an event answers
 // before its step's messages have come.
 func TestToolCalls(t *testing.T) {
+	t.Parallel()
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			n := nodetest.Start(t, t.TempDir())
 			talk := nodetest.NewTalk(f)
 			talk.User("Read all.")
@@ -149,6 +152,7 @@ func TestToolCalls(t *testing.T) {
 
 // TestReducedAreRecoverable: every part that a form stands for, folded ones included, comes back exactly.
 func TestReducedAreRecoverable(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Chat)
 	talk.User("Read all.")
@@ -177,6 +181,7 @@ func TestReducedAreRecoverable(t *testing.T) {
 
 // TestDropped: what a tool declared used once is gone from the model's reach after the pass that drops it, and not before.
 func TestDropped(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Think, then read.")
@@ -211,6 +216,7 @@ func TestDropped(t *testing.T) {
 
 // TestPurged: a purged task is gone from every answer and from the disk, and what comes late is refused and kept nowhere.
 func TestPurged(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := nodetest.Start(t, dir)
 	const mark = "the-secret-of-this-task"
@@ -280,6 +286,7 @@ func TestPurged(t *testing.T) {
 
 // TestPreflight: over a long history a preflight gives a bounded checkpoint and shrinks nothing.
 func TestPreflight(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Read all of it.")
@@ -311,6 +318,7 @@ func TestPreflight(t *testing.T) {
 
 // TestUsage: what the provider measured anchors the next prediction.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Read on.")
@@ -326,6 +334,7 @@ func TestUsage(t *testing.T) {
 
 // TestHealth: the addresses that an operator watches.
 func TestHealth(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	for path, want := range map[string]string{"/healthz": "ok", "/readyz": "ready", "/metrics": "ullage_process_info"} {
 		if a := n.Send("GET", path, nil); a.Status != 200 || !bytes.Contains(a.Body, []byte(want)) {
@@ -336,6 +345,7 @@ func TestHealth(t *testing.T) {
 
 // TestAtOnce: callers that step, append and finish tools of one task at once lose nothing.
 func TestAtOnce(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Chat)
 	talk.User("start")

@@ -28,6 +28,7 @@ type fault struct {
 // TestBadInput: each fault has its status and its code, a sentence that names the place, and leaves what was recorded as it
 // was.
 func TestBadInput(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Read on.")
@@ -145,6 +146,7 @@ func TestBadInput(t *testing.T) {
 
 // TestNames: what cannot be a task's name is refused, never taken for another task.
 func TestNames(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	for _, name := range []string{"a.b", "a*", "a%3E", "%3E", "a%20b", "a%2Fb", "%2E%2E", "a%00b", "%F0%9F%98%80", strings.Repeat("x", 129), "a%0Ab"} {
 		for _, path := range []string{"step", "messages", "tool-finished", "preflight", "usage"} {
@@ -176,6 +178,7 @@ func TestNames(t *testing.T) {
 
 // TestUnknownTask: a task that nobody has heard of is 404 for everything that reads.
 func TestUnknownTask(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	for _, c := range [][2]string{{"GET", "/messages"}, {"GET", "/steps"}, {"GET", "/steps/1"}, {"GET", "/tool-calls/a"}, {"DELETE", ""}} {
 		var f fault
@@ -195,6 +198,7 @@ func TestUnknownTask(t *testing.T) {
 // TestSmallWindow: a window that the fixed part of the request does not fit into is said with its numbers, once and again,
 // and the task goes on in a larger one.
 func TestSmallWindow(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	for _, f := range formats {
 		talk := nodetest.NewTalk(f)
@@ -208,7 +212,7 @@ func TestSmallWindow(t *testing.T) {
 		for range 2 {
 			var e struct {
 				Error struct {
-					Code, Message, Fence              string
+					Code, Message, Fence             string
 					Window, Irreducible, View, W_eff int
 				}
 			}
@@ -230,8 +234,10 @@ func TestSmallWindow(t *testing.T) {
 // TestReusedIDs: servers that count from call_0 in every answer use an id again. The views are legal, and view_tool_call
 // asks which call is meant.
 func TestReusedIDs(t *testing.T) {
+	t.Parallel()
 	for _, f := range []wire.Format{wire.Anthropic, wire.Chat} {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			n := nodetest.Start(t, t.TempDir())
 			talk := nodetest.NewTalk(f)
 			talk.User("Read all.")
@@ -270,6 +276,7 @@ func TestReusedIDs(t *testing.T) {
 // TestSurrogates: lone surrogates are legal JSON and stand in real histories. They are recorded as they came, and the views
 // are valid UTF-8 whatever is cut.
 func TestSurrogates(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Read on.")

@@ -36,8 +36,10 @@ func same(a, b nodetest.Stepped) string {
 // TestBodyOrRecord: a step with the body and a step from the record give the same bytes, on processes that never saw
 // the task before, and time travel shows every one of them again.
 func TestBodyOrRecord(t *testing.T) {
+	t.Parallel()
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			const steps, lines = 14, 100
 			dir := [2]string{t.TempDir(), t.TempDir()}
 			talk := nodetest.NewTalk(f)
@@ -57,7 +59,7 @@ func TestBodyOrRecord(t *testing.T) {
 					fresh := grown.Items[len(grown.Items)-delta(f):]
 					var fence struct{ Fence string }
 					b.Call("POST", "/v1/tasks/by-record/messages", map[string]any{"format": string(f), "messages": json.RawMessage(nodetest.Array(fresh))}).Into(t, 200, &fence)
-					if i%3 == 0 {
+					if i%4 == 0 {
 						b.Stop()
 						b = nodetest.Start(t, dir[1])
 					}
@@ -123,6 +125,7 @@ func travel(t *testing.T, n *nodetest.Node, task string, sent []nodetest.Stepped
 // TestPrefix: inside a turn a step that is no pass keeps every byte of the message array before it, and ① and ② name no
 // part of the last five steps.
 func TestPrefix(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Go through the files one by one.")
@@ -171,6 +174,7 @@ func marked(t *nodetest.Talk, last int, gap string) []byte {
 // TestMarkersAndSpace: what clients change between calls without meaning to moves no byte of what was sent before, cache
 // markers aside, and each view derives again whatever came after it.
 func TestMarkersAndSpace(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := nodetest.Start(t, dir)
 	talk := nodetest.NewTalk(wire.Anthropic)
@@ -209,6 +213,7 @@ func TestMarkersAndSpace(t *testing.T) {
 // TestEchoes: reminders that come and go, content written as a string and then as blocks, and results that the client
 // clears do not lose the summary.
 func TestEchoes(t *testing.T) {
+	t.Parallel()
 	n := nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.Items = append(talk.Items, []byte(`{"role":"user","content":"Find the fault."}`))
@@ -234,8 +239,10 @@ func TestEchoes(t *testing.T) {
 // TestEdited: an earlier message edited by the user is a branch. The view follows the edit, and what stood before stays in
 // the record.
 func TestEdited(t *testing.T) {
+	t.Parallel()
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			n := nodetest.Start(t, dir)
 			talk := nodetest.NewTalk(f)
@@ -266,8 +273,10 @@ func TestEdited(t *testing.T) {
 // TestPaused: calls that wait for a person are open at one step and answered at the next; a partial answer that an abort
 // left is a message like another.
 func TestPaused(t *testing.T) {
+	t.Parallel()
 	for _, f := range formats {
 		t.Run(string(f), func(t *testing.T) {
+			t.Parallel()
 			dir := t.TempDir()
 			n := nodetest.Start(t, dir)
 			talk := nodetest.NewTalk(f)
@@ -315,6 +324,7 @@ func TestPaused(t *testing.T) {
 // TestChangedWindow: a smaller window is obeyed at the next call, a larger one brings nothing back that was folded, and
 // neither is refused for the output reservation of the window before.
 func TestChangedWindow(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	n := nodetest.Start(t, dir, func(c *node.Config) { c.Budget.Window = 200000 })
 	talk := nodetest.NewTalk(wire.Anthropic)
@@ -343,6 +353,7 @@ func TestChangedWindow(t *testing.T) {
 
 // TestEvicted: a compactor that keeps nothing between calls gives the same views as one that keeps everything.
 func TestEvicted(t *testing.T) {
+	t.Parallel()
 	keeps, forgets := nodetest.Start(t, t.TempDir()), nodetest.Start(t, t.TempDir())
 	talk := nodetest.NewTalk(wire.Chat)
 	talk.User("Read on.")
