@@ -96,7 +96,8 @@ func apiErrorOf(err error) *apiError {
 
 func (s *Server) fail(w *statusWriter, r *http.Request, err error) {
 	e := apiErrorOf(err)
-	if e.status >= 500 {
+	_, panicked := errors.AsType[*panicError](err)
+	if e.status >= 500 && (panicked || r.Context().Err() == nil) { // a caller who has gone is no fault of ours
 		s.Log.Error("request failed", slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Any("because", err))
 		if p, ok := errors.AsType[*panicError](err); ok {
 			s.Log.Error("panic", slog.Any("value", p.value), slog.String("stack", string(p.stack)))
@@ -133,7 +134,7 @@ func (e *panicError) Error() string {
 func caught(w http.ResponseWriter, r *http.Request, serve func(http.ResponseWriter, *http.Request) error) (err error) {
 	defer func() {
 		if v := recover(); v != nil {
-			if v == http.ErrAbortHandler {
+			if e, ok := v.(error); ok && errors.Is(e, http.ErrAbortHandler) {
 				panic(v)
 			}
 			err = &panicError{v, debug.Stack()}
