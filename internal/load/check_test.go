@@ -16,8 +16,10 @@ func TestCheckFinds(t *testing.T) {
 		orphan = `{"messages":[{"role":"user","content":[{"type":"tool_result","tool_use_id":"x","content":"y"}]}]}`
 	)
 	answerOf := func(body string) *answer {
-		return &answer{Outcome: "under", View: engine.Sum([]byte(body)).String(), Body: []byte(body),
-			Report: report{Turn: 1, WEff: 100, ViewTok: 100, Bytes: len(body) - len(`{"messages":`) - len(`]}`)}}
+		return &answer{
+			Outcome: "under", View: engine.Sum([]byte(body)).String(), Body: []byte(body),
+			Report: report{Turn: 1, WEff: 100, ViewTok: 100, Bytes: len(body) - len(`{"messages":`) - len(`]}`)},
+		}
 	}
 	last, faults := check(stepName, answerOf(first), nil)
 	if len(faults) > 0 {

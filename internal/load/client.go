@@ -54,6 +54,7 @@ type statusError struct {
 	status int
 	code   string
 	text   string
+	fence  string // the place, where the call was recorded all the same
 }
 
 func (e *statusError) Error() string { return fmt.Sprintf("%d %s: %s", e.status, e.code, e.text) }
@@ -83,10 +84,11 @@ func (c *client) call(ctx context.Context, method, path string, body []byte, v a
 			Error struct {
 				Code    string `json:"code"`
 				Message string `json:"message"`
+				Fence   string `json:"fence"`
 			} `json:"error"`
 		}
 		_ = json.Unmarshal(b, &e) // an answer that is no JSON has no code
-		return took, fmt.Errorf("%s %s: %w", method, path, &statusError{res.StatusCode, e.Error.Code, e.Error.Message})
+		return took, fmt.Errorf("%s %s: %w", method, path, &statusError{res.StatusCode, e.Error.Code, e.Error.Message, e.Error.Fence})
 	}
 	if v == nil {
 		return took, nil

@@ -118,6 +118,7 @@ func (p *player) boundary(ctx context.Context, name string) error {
 	p.usage = nil
 	if hard, ok := errors.AsType[*statusError](err); ok && hard.code == "context_hard_limit" {
 		// The step is recorded, and its view is asked for.
+		p.c.at(hard.fence)
 		a, err = p.c.again(ctx, name, p.stepNumber())
 		if err == nil {
 			a.Outcome = a.Report.Outcome

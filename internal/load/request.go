@@ -18,10 +18,13 @@ func envelope() (before, after []byte) {
 	var tools []object
 	for _, name := range []string{"Read", "Bash", "Grep", "Glob", "Edit", "Write", "view_tool_call"} {
 		tools = append(tools, object{"name": name, "description": w.prose(1500), "input_schema": object{"type": "object", "properties": object{
-			"path": object{"type": "string", "description": w.prose(200)}}}})
+			"path": object{"type": "string", "description": w.prose(200)},
+		}}})
 	}
-	head := encode(object{"model": model, "max_tokens": maxTokens, "tools": tools,
-		"system": []object{{"type": "text", "text": w.prose(8 << 10), "cache_control": object{"type": "ephemeral"}}}})
+	head := encode(object{
+		"model": model, "max_tokens": maxTokens, "tools": tools,
+		"system": []object{{"type": "text", "text": w.prose(8 << 10), "cache_control": object{"type": "ephemeral"}}},
+	})
 	return append(head[:len(head)-1], `,"messages":[`...), []byte(`]}`)
 }
 
