@@ -56,8 +56,10 @@ func (c *benchLoadCmd) Run(ctx contextArg) error {
 		return fmt.Errorf("bench load: %w", err)
 	}
 	defer remove()
-	n, err := node.Open(ctx, node.Config{Name: "bench", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget,
-		LLM: "extractive", Slots: c.MintSlots, Log: cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger()})
+	n, err := node.Open(ctx, node.Config{
+		Name: "bench", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget,
+		LLM: "extractive", Slots: c.MintSlots, Log: cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger(),
+	})
 	if err != nil {
 		return fmt.Errorf("bench load: %w", err)
 	}

@@ -65,8 +65,10 @@ func (c *replayCmd) Run(ctx contextArg) error {
 		defer os.RemoveAll(dir)
 	}
 	log := cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger()
-	n, err := node.Open(ctx, node.Config{Name: "replay", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
-		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Log: log})
+	n, err := node.Open(ctx, node.Config{
+		Name: "replay", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
+		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Log: log,
+	})
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}

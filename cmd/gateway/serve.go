@@ -56,9 +56,11 @@ func (c *serveCmd) Run(ctx contextArg) error {
 		return err
 	}
 	embedded := c.NATS == ""
-	n, err := node.Open(ctx, node.Config{Name: "gateway", Dir: c.Data, NATS: c.NATS,
+	n, err := node.Open(ctx, node.Config{
+		Name: "gateway", Dir: c.Data, NATS: c.NATS,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, Gateway: true, Minter: embedded, Summarizer: embedded,
-		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Slots: c.MintSlots, Log: log})
+		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Slots: c.MintSlots, Log: log,
+	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close())
 	}

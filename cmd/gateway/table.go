@@ -122,9 +122,17 @@ func repaired(f *transcript.File) string {
 		n    int
 		what string
 	}{
-		{r.Unanswered, "unanswered calls given a result"}, {r.SecondResults, "second results left out"}, {r.Orphans, "orphan results left out"},
-		{r.EmptyTexts, "empty texts left out"}, {r.BrokenLines, "broken lines"}, {r.Duplicates, "copies merged"}, {r.AbortedSteps, "aborted steps left out"},
-		{r.Summaries, "the client's own summaries left out"}, {r.SideRequests, "side requests"}, {r.RenamedCalls, "call ids renamed"}, {r.OffPath, "records of given-up branches"},
+		{r.Unanswered, "unanswered calls given a result"},
+		{r.SecondResults, "second results left out"},
+		{r.Orphans, "orphan results left out"},
+		{r.EmptyTexts, "empty texts left out"},
+		{r.BrokenLines, "broken lines"},
+		{r.Duplicates, "copies merged"},
+		{r.AbortedSteps, "aborted steps left out"},
+		{r.Summaries, "the client's own summaries left out"},
+		{r.SideRequests, "side requests"},
+		{r.RenamedCalls, "call ids renamed"},
+		{r.OffPath, "records of given-up branches"},
 	} {
 		if c.n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", c.n, c.what))

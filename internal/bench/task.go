@@ -37,8 +37,10 @@ func NewTask(tokens int, reduced bool) (*Task, error) {
 	if err != nil {
 		return nil, fmt.Errorf("make a history of %d tokens: %w", tokens, err)
 	}
-	t.input = engine.Input{Boundary: engine.Step, Budget: budget, Model: req.Model, Instructions: req.InstructionBytes, Tools: req.ToolBytes,
-		Outside: len(t.Body) - (req.Array.To - req.Array.From), Recall: "view_tool_call"}
+	t.input = engine.Input{
+		Boundary: engine.Step, Budget: budget, Model: req.Model, Instructions: req.InstructionBytes, Tools: req.ToolBytes,
+		Outside: len(t.Body) - (req.Array.To - req.Array.From), Recall: "view_tool_call",
+	}
 	if !reduced {
 		return t, nil
 	}

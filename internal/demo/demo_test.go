@@ -290,12 +290,15 @@ func (s several) each(f func(demo.Show) error) error {
 func (s several) Begin(o demo.Opening) error {
 	return s.each(func(w demo.Show) error { return w.Begin(o) })
 }
+
 func (s several) Turn(n int, asked string) error {
 	return s.each(func(w demo.Show) error { return w.Turn(n, asked) })
 }
+
 func (s several) Boundary(b *demo.Boundary) error {
 	return s.each(func(w demo.Show) error { return w.Boundary(b) })
 }
+
 func (s several) Closing(c *demo.Closing) error {
 	return s.each(func(w demo.Show) error { return w.Closing(c) })
 }

@@ -54,6 +54,7 @@ func (f *firsts) of(r *compactor.Line) []First {
 			if r.Fold != nil {
 				add(f.once("breakthrough fold", "④ Breakthrough fold: many small outputs have no short form, so even recent steps are folded, up to the round in hand, as the last resort."))
 			}
+		case engine.TierNone: // a preflight's fold is told with its turn
 		}
 	}
 	switch r.Outcome {
@@ -61,6 +62,7 @@ func (f *firsts) of(r *compactor.Line) []First {
 		add(f.once("tight window", "The newest steps nearly fill this window: folding at the usual trigger would fold at every step, so the trigger rises to %d while that is so.", r.TrigNow))
 	case engine.Held:
 		add(f.once("held", "Held: another pass could save too little, so this view goes out as it stands, over the trigger and within the window."))
+	case engine.Under, engine.Reduced, engine.Folded, engine.HardLimit: // told by what the tiers did
 	}
 	return out
 }

@@ -175,8 +175,9 @@ func tierStyle(t engine.Tier) style {
 		return green
 	case engine.TierFloor:
 		return yellow
+	default:
+		return red
 	}
-	return red
 }
 
 // deed says what the agent did in a step. Of a path too long for the column the end is shown.
@@ -238,8 +239,11 @@ func what(l *compactor.Line) string {
 		rungs[l.Moves[i].Rung]++
 	}
 	for _, r := range []struct{ rung, did string }{
-		{engine.Minted.String(), "shrunk"}, {engine.Superseded.String(), "superseded"}, {engine.Clamped.String(), "clamped"},
-		{engine.Dropped.String(), "dropped"}, {engine.Stripped.String(), "stripped"},
+		{engine.Minted.String(), "shrunk"},
+		{engine.Superseded.String(), "superseded"},
+		{engine.Clamped.String(), "clamped"},
+		{engine.Dropped.String(), "dropped"},
+		{engine.Stripped.String(), "stripped"},
 	} {
 		if n := rungs[r.rung]; n > 0 {
 			parts = append(parts, fmt.Sprintf("%d %s", n, r.did))
@@ -253,6 +257,7 @@ func what(l *compactor.Line) string {
 		parts = append(parts, "held")
 	case engine.BelowFloor:
 		parts = append(parts, "trigger raised")
+	case engine.Under, engine.Reduced, engine.Folded, engine.HardLimit: // the tiers and the fold say it
 	}
 	return strings.Join(parts, ", ")
 }

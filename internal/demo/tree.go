@@ -79,7 +79,7 @@ func copyTree(from, to string) (_ *tree, err error) {
 	if err != nil {
 		return nil, fmt.Errorf("open the directory to work on: %w", err)
 	}
-	defer src.Close()
+	defer func() { _ = src.Close() }()
 	if err := os.MkdirAll(to, 0o700); err != nil {
 		return nil, fmt.Errorf("make the scratch copy: %w", err)
 	}

@@ -51,7 +51,7 @@ func (f *Files) put(ctx context.Context, tenant string, d engine.Digest, content
 	if err != nil {
 		return err
 	}
-	defer os.Remove(tmp.Name()) // nothing is there after the rename
+	defer func() { _ = os.Remove(tmp.Name()) }() // nothing is there after the rename
 	_, err = tmp.Write(content)
 	if err == nil {
 		err = tmp.Sync()

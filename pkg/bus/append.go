@@ -62,6 +62,7 @@ func (b *Bus) append(ctx context.Context, key record.Key, payload []byte, hash e
 				b.count.full.Add(1)
 			}
 			return Pos{}, backoff.Permanent(err)
+		case duplicate, unclear: // the tail of the log decides
 		}
 		pos, landed, settleErr := b.settle(ctx, key, hash, expect)
 		switch {

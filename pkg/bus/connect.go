@@ -59,9 +59,13 @@ func connect(ctx context.Context, cfg Config, s *server.Server, purpose string, 
 			nc.Close()
 			return nil, fmt.Errorf("connect to the log at %s: %w", where(cfg), context.Cause(ctx))
 		case <-deadline.C:
-			err := nc.LastError()
+			last := nc.LastError()
 			nc.Close()
-			return nil, fmt.Errorf("connect to the log at %s: no answer within %s (last: %v); is NATS running there?", where(cfg), cfg.ConnectTimeout, err)
+			err := fmt.Errorf("connect to the log at %s: no answer within %s; is NATS running there?", where(cfg), cfg.ConnectTimeout)
+			if last != nil {
+				err = fmt.Errorf("%w (last: %w)", err, last)
+			}
+			return nil, err
 		}
 	}
 	return nc, nil

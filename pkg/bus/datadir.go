@@ -61,7 +61,7 @@ func (d *dataDir) claim() error {
 	}
 	// The number helps whoever meets the lock; the lock itself does not depend on it.
 	if err := d.lock.Truncate(0); err == nil {
-		d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
+		_, _ = d.lock.WriteAt([]byte(strconv.Itoa(os.Getpid())+"\n"), 0)
 	}
 	return d.checkVersion()
 }

@@ -76,6 +76,7 @@ func (l serverLog) Tracef(string, ...any)  {}
 func (l serverLog) Warnf(format string, v ...any) {
 	l.to.Warn("embedded log", slog.String("said", fmt.Sprintf(format, v...)))
 }
+
 func (l serverLog) Errorf(format string, v ...any) {
 	l.to.Error("embedded log", slog.String("said", fmt.Sprintf(format, v...)))
 }

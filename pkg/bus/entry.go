@@ -76,6 +76,7 @@ func (b *Bus) deliver(ctx context.Context, stream, subject string, payload []byt
 			return Pos{}, backoff.Permanent(err)
 		case unclear:
 			return Pos{}, err
+		case duplicate: // looked up, never trusted
 		}
 		there, err := b.get(ctx, stream, ack.Sequence)
 		switch {

@@ -20,7 +20,7 @@ var (
 	// ErrClosed: the bus is closed or closing.
 	ErrClosed = errors.New("the bus is closed")
 	// ErrToken: a name cannot stand in a subject.
-	ErrToken = errors.New("use 1 to 128 of the letters, digits, and _ - = ~ @ + :")
+	ErrToken = errors.New("use 1 to 128 letters, digits, and any of _ - = ~ @ + : in a name")
 	// ErrNotFound: no entry is there.
 	ErrNotFound = errors.New("no such entry in the log")
 	// ErrBusy: every summariser that answered was busy.

@@ -66,7 +66,7 @@ func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(conte
 	grace := time.AfterFunc(b.cfg.DrainTimeout, cancel)
 	defer grace.Stop()
 	s.inHand.Wait()
-	cancels.Unsubscribe()
+	_ = cancels.Unsubscribe() // it ends with the connection else
 	if stopErr != nil && !errors.Is(stopErr, nats.ErrConnectionClosed) {
 		return fmt.Errorf("stop serving folds: %w", stopErr)
 	}

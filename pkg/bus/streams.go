@@ -40,8 +40,9 @@ func (s *streamSet) streamOf(task string, kind Kind) string {
 		return formStream(k)
 	case KindControl:
 		return controlStream
+	default:
+		return recStream(k)
 	}
-	return recStream(k)
 }
 
 func (s *streamSet) epoch(stream string) string {

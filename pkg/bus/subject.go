@@ -30,8 +30,9 @@ func (k Kind) String() string {
 		return "form"
 	case KindControl:
 		return "control"
+	default:
+		return "unknown entry"
 	}
-	return "unknown entry"
 }
 
 // Partition is the task's partition, for life: FNV-1a over its name, modulo [Partitions]. The tenant is no part of
@@ -82,8 +83,9 @@ func subject(key record.Key, kind Kind) string {
 		return "form." + middle
 	case KindControl:
 		return "ctl." + middle
+	default:
+		return "rec." + middle + "." + string(kind)
 	}
-	return "rec." + middle + "." + string(kind)
 }
 
 const anyRecord Kind = '*'

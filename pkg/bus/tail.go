@@ -97,7 +97,7 @@ func (t *tail) follow(ctx context.Context) error {
 	defer func() {
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 		defer cancel()
-		stream.DeleteConsumer(ctx, name) // else the server does, a minute later
+		_ = stream.DeleteConsumer(ctx, name) // else the server does, a minute later
 	}()
 	if err := t.skipPurged(ctx, stream, consumer); err != nil {
 		return err

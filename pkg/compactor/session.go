@@ -372,8 +372,10 @@ func (s *session) repeated(c *Compactor, in *incoming, req Request, budget engin
 	if engine.Sum(view) != st.View {
 		return nil, nil
 	}
-	return &Result{Outcome: st.Report.Outcome, Body: view, Report: st.Report, View: st.View, Bytes: st.Bytes, Kept: st.Kept,
-		Fence: c.Log.Fence(s.key, s.head.Seq), Seq: s.head.Seq, Repeated: true}, nil
+	return &Result{
+		Outcome: st.Report.Outcome, Body: view, Report: st.Report, View: st.View, Bytes: st.Bytes, Kept: st.Kept,
+		Fence: c.Log.Fence(s.key, s.head.Seq), Seq: s.head.Seq, Repeated: true,
+	}, nil
 }
 
 // sameUsage reports whether a call tells nothing that the last one did not: its usage again, as a client that asks again
@@ -443,8 +445,10 @@ func (s *session) frame(in *incoming, req Request, budget engine.Budget, out *en
 		}
 	}
 	f.Usage = req.Usage
-	f.Step = &record.Step{Report: out.Report, Budget: budget, View: res.View, Bytes: res.Bytes, Kept: res.Kept,
-		Rejected: req.Rejected, Recall: recall, Path: in.keep + len(in.items)}
+	f.Step = &record.Step{
+		Report: out.Report, Budget: budget, View: res.View, Bytes: res.Bytes, Kept: res.Kept,
+		Rejected: req.Rejected, Recall: recall, Path: in.keep + len(in.items),
+	}
 	for i := range out.Applied {
 		a := &out.Applied[i]
 		f.Applied = append(f.Applied, record.Applied{Address: a.Address, Form: a.Form, Tier: a.Tier})

@@ -1,6 +1,7 @@
 package constitution
 
 import (
+	"errors"
 	"slices"
 	"strings"
 	"testing"
@@ -118,7 +119,7 @@ func FuzzParse(f *testing.F) {
 			if diff := cmp.Diff(d, again); diff != "" {
 				t.Fatalf("-want +got\n%s", diff)
 			}
-		} else if p, ok := err.(*ParseError); !ok || p.Line < 1 || p.Line > strings.Count(s, "\n")+1 {
+		} else if p, ok := errors.AsType[*ParseError](err); !ok || p.Line < 1 || p.Line > strings.Count(s, "\n")+1 {
 			t.Fatalf("an error without the line of the fault: %v", err)
 		}
 		saved, _ := Salvage(s)
@@ -150,7 +151,7 @@ func TestDamagedTextNamesItsLine(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			_, err := Parse(c.text)
-			if p, ok := err.(*ParseError); !ok || p.Line != c.line {
+			if p, ok := errors.AsType[*ParseError](err); !ok || p.Line != c.line {
 				t.Fatalf("want a fault in line %d, got %v", c.line, err)
 			}
 			d, faults := Salvage(c.text)

@@ -58,6 +58,7 @@ func readSpan(f engine.Fold, prior Digest, tools Tools, judges bool) *span {
 			if m.Role == engine.User {
 				s.user(m, after)
 			}
+		case engine.Instruction: // nothing the user or the model said
 		}
 	}
 	s.closeTurn(after + len(s.requests))
@@ -85,6 +86,7 @@ func (s *span) assistant(m *engine.Message) {
 			if s.commands.Len() < maxScanned {
 				s.commands.WriteString(head(a.command, 4096) + "\n")
 			}
+		default: // reasoning and files say nothing that a digest keeps
 		}
 	}
 }

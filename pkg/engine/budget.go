@@ -51,11 +51,20 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 		name string
 		v    int
 	}{
-		{"window", b.Window}, {"output_reserved", b.OutputReserved}, {"max_output", b.MaxOutput},
-		{"trigger ratio", b.TriggerPermille}, {"stop ratio", b.StopPermille}, {"protect_recent_steps", b.ProtectSteps},
-		{"raw_tail_tokens", b.RawTail}, {"rolling_summary_budget_tokens", b.SummaryCap},
-		{"min_saving ratio", b.MinSavingPermille}, {"min_room ratio", b.MinRoomPermille},
-		{"precompact_tokens", b.Precompact}, {"drift_depth", b.DriftDepth}, {"max_bytes", b.MaxBytes}, {"max_images", b.MaxImages},
+		{"window", b.Window},
+		{"output_reserved", b.OutputReserved},
+		{"max_output", b.MaxOutput},
+		{"trigger ratio", b.TriggerPermille},
+		{"stop ratio", b.StopPermille},
+		{"protect_recent_steps", b.ProtectSteps},
+		{"raw_tail_tokens", b.RawTail},
+		{"rolling_summary_budget_tokens", b.SummaryCap},
+		{"min_saving ratio", b.MinSavingPermille},
+		{"min_room ratio", b.MinRoomPermille},
+		{"precompact_tokens", b.Precompact},
+		{"drift_depth", b.DriftDepth},
+		{"max_bytes", b.MaxBytes},
+		{"max_images", b.MaxImages},
 	} {
 		if f.v < 0 {
 			return b, fmt.Errorf("budget: %s is %d; it cannot be negative", f.name, f.v)

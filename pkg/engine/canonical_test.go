@@ -11,8 +11,10 @@ func TestCanonicalInput(t *testing.T) {
 	for _, c := range []struct{ name, in, exact, es6 string }{
 		{"white space and order", "{ \"b\" : 1 ,\n\"a\":[ ] }", `{"a":[],"b":1}`, ""},
 		{"trap 1: cache_control is data here", `{"cache_control":{"type":"ephemeral"},"a":1}`, `{"a":1,"cache_control":{"type":"ephemeral"}}`, ""},
-		{"trap 2: numbers", `[1.0,1e3,12345678901234567890,-0,1e-7,1e21,1E400]`,
-			`[1.0,1e3,12345678901234567890,-0,1e-7,1e21,1E400]`, `[1,1000,12345678901234567000,0,1e-7,1e+21,null]`},
+		{
+			"trap 2: numbers", `[1.0,1e3,12345678901234567890,-0,1e-7,1e21,1E400]`,
+			`[1.0,1e3,12345678901234567890,-0,1e-7,1e21,1E400]`, `[1,1000,12345678901234567000,0,1e-7,1e+21,null]`,
+		},
 		{"trap 3: integer-like keys", `{"b":0,"2":0,"10":0}`, `{"10":0,"2":0,"b":0}`, ""},
 		{"trap 3: duplicate keys are opaque", `{ "a":1,"a":2}`, `{ "a":1,"a":2}`, ""},
 		{"trap 3: duplicate once decoded", `{"a":1,"\u0061":2}`, `{"a":1,"\u0061":2}`, ""},

@@ -46,6 +46,7 @@ func (c *chain) message(m *Message) {
 			c.key(role, 'c', string(b.ID))
 		case KindResult:
 			c.key(role, 'r', string(b.ID))
+		case KindReasoning, KindMedia, KindOpaque, KindHead: // what clients leave out or change
 		}
 	}
 }

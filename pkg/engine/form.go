@@ -75,20 +75,6 @@ func resolve(s, pointer string) string {
 	return strings.ReplaceAll(s, PointerMark, pointer)
 }
 
-// bytes is what the model would read of a tool part in this form, given the part's own halves.
-func (f *Form) bytes(input, output int) int {
-	if f.Input != nil {
-		input = len(*f.Input)
-	}
-	if f.Texts != nil {
-		output = 0
-		for _, t := range f.Texts {
-			output += len(t)
-		}
-	}
-	return input + output
-}
-
 // Check is the check value beside a tool address (DESIGN §3.1): ids like call_0 recur, and clients echo inputs
 // slightly changed. A form belongs to a part if id, Name and Result agree; Input decides between several.
 type Check struct {

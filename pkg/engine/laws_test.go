@@ -8,9 +8,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
+	"pgregory.net/rapid"
+
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/engine/enginetest"
-	"pgregory.net/rapid"
 )
 
 var values = cmp.Options{

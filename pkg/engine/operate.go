@@ -193,8 +193,10 @@ func (d *decision) end() Output {
 		if c.form.Media != "" && rung == s.rung(i) {
 			rung = Stripped // only its media went
 		}
-		d.r.Moves = append(d.r.Moves, Move{Address: addr, Tool: tool, Step: s.parts[i].Step, Tier: c.tier, Rung: rung.String(),
-			From: s.now(i).at(d.scale), To: s.shape(i, c.form).at(d.scale)})
+		d.r.Moves = append(d.r.Moves, Move{
+			Address: addr, Tool: tool, Step: s.parts[i].Step, Tier: c.tier, Rung: rung.String(),
+			From: s.now(i).at(d.scale), To: s.shape(i, c.form).at(d.scale),
+		})
 	}
 	changed := out.Changed()
 	final := d.size()

@@ -82,9 +82,16 @@ func TestSimulation(t *testing.T) {
 	t.Log("| window | step | kept ‰ | small/10 | passes % | folds % | breaches % | longest run | below_floor | hard_limit | r=0.5: passes, folds, longest | as specified: passes, folds, longest |")
 	t.Log("|---|---|---|---|---|---|---|---|---|---|---|---|")
 	for _, tr := range []trace{
-		{window: 32000, step: 1500}, {window: 32000, step: 3000}, {window: 32000, step: 5800},
-		{window: 64000, step: 1500}, {window: 64000, step: 3000}, {window: 64000, step: 5800},
-		{window: 200000, step: 1500}, {window: 200000, step: 3000}, {window: 200000, step: 5800}, {window: 200000, step: 12000},
+		{window: 32000, step: 1500},
+		{window: 32000, step: 3000},
+		{window: 32000, step: 5800},
+		{window: 64000, step: 1500},
+		{window: 64000, step: 3000},
+		{window: 64000, step: 5800},
+		{window: 200000, step: 1500},
+		{window: 200000, step: 3000},
+		{window: 200000, step: 5800},
+		{window: 200000, step: 12000},
 		{window: 1000000, step: 5800},
 	} {
 		tr.steps, tr.overhead = 400, 4000

@@ -207,6 +207,7 @@ func (s *State) shape(i int, f *Form) Size {
 		if f.Texts != nil {
 			return Size{Text: baseTokens(len(f.Texts[0]))}
 		}
+	case KindReasoning, KindResult, KindOpaque, KindHead: // never reduced alone
 	}
 	return p.Size
 }

@@ -62,6 +62,7 @@ func (s *State) inlineMedia(i int) []Media {
 		if r := s.result(p); r != nil {
 			media = r.Media
 		}
+	case KindText, KindReasoning, KindResult, KindOpaque, KindHead: // a result alone is opaque to every lever
 	}
 	for k := range media {
 		if media[k].Inline {

@@ -58,8 +58,10 @@ func TestAppendAndFence(t *testing.T) {
 		"future": parts[0] + "." + parts[1] + ".99999", "log": parts[0] + ".00000000." + parts[2],
 		"stream": "other." + parts[1] + "." + parts[2], "negative": parts[0] + "." + parts[1] + ".-1",
 	} {
-		for _, call := range []nodetest.Answer{add(fence, c), n.Call("POST", "/v1/tasks/app/step", map[string]any{"fence": fence}),
-			n.Send("GET", "/v1/tasks/app/messages?fence="+fence, nil), n.Send("GET", "/v1/tasks/app/tool-calls/x?fence="+fence, nil)} {
+		for _, call := range []nodetest.Answer{
+			add(fence, c), n.Call("POST", "/v1/tasks/app/step", map[string]any{"fence": fence}),
+			n.Send("GET", "/v1/tasks/app/messages?fence="+fence, nil), n.Send("GET", "/v1/tasks/app/tool-calls/x?fence="+fence, nil),
+		} {
 			var f fault
 			call.Into(t, http.StatusBadRequest, &f)
 			if f.Error.Code != "bad_fence" {
@@ -244,7 +246,11 @@ func TestPurged(t *testing.T) {
 			method, path string
 			members      map[string]any
 		}{
-			{"GET", "/messages", nil}, {"GET", "/steps", nil}, {"GET", "/steps/1", nil}, {"GET", "/tool-calls/call_a", nil}, {"DELETE", "", nil},
+			{"GET", "/messages", nil},
+			{"GET", "/steps", nil},
+			{"GET", "/steps/1", nil},
+			{"GET", "/tool-calls/call_a", nil},
+			{"DELETE", "", nil},
 			{"POST", "/step", map[string]any{"format": "openai-chat", "body": json.RawMessage(talk.Body())}},
 			{"POST", "/preflight", map[string]any{"format": "openai-chat", "body": json.RawMessage(talk.Body())}},
 			{"POST", "/messages", map[string]any{"format": "openai-chat", "messages": json.RawMessage(talk.Messages())}},
@@ -323,8 +329,10 @@ func TestUsage(t *testing.T) {
 	talk := nodetest.NewTalk(wire.Anthropic)
 	talk.User("Read on.")
 	v := n.Step("use", talk, talk.Body(), nil)
-	n.Call("POST", "/v1/tasks/use/usage", map[string]any{"view_sha256": v.View, "terminal": true,
-		"usage": map[string]any{"input_tokens": 1200, "cache_read_input_tokens": 300, "output_tokens": 50}}).Into(t, 200, nil)
+	n.Call("POST", "/v1/tasks/use/usage", map[string]any{
+		"view_sha256": v.View, "terminal": true,
+		"usage": map[string]any{"input_tokens": 1200, "cache_read_input_tokens": 300, "output_tokens": 50},
+	}).Into(t, 200, nil)
 	talk.Work("u", 1, 10)
 	next := n.Step("use", talk, talk.Body(), nil)
 	if next.Report.Anchor != 1550 || next.Report.Pred <= 1550 {

@@ -195,8 +195,10 @@ func (s *Server) boundary(w http.ResponseWriter, r *http.Request, b engine.Bound
 	if err != nil {
 		return err
 	}
-	res, err := s.Compactor.Run(r.Context(), key, compactor.Request{Boundary: b, Format: f, Body: in.Body,
-		Budget: in.Budget.Budget, Usage: usage, Rejected: in.Rejected, Fence: in.Fence})
+	res, err := s.Compactor.Run(r.Context(), key, compactor.Request{
+		Boundary: b, Format: f, Body: in.Body,
+		Budget: in.Budget.Budget, Usage: usage, Rejected: in.Rejected, Fence: in.Fence,
+	})
 	if err != nil {
 		return s.withHead(r.Context(), key, err)
 	}
@@ -215,7 +217,8 @@ func (s *Server) withHead(ctx context.Context, key record.Key, err error) error 
 		return err
 	}
 	return &apiError{http.StatusConflict, "record_moved_on", err.Error(), map[string]any{
-		"head": map[string]any{"fence": s.Events.Fence(key, head.Seq), "messages": head.Path}}}
+		"head": map[string]any{"fence": s.Events.Fence(key, head.Seq), "messages": head.Path},
+	}}
 }
 
 func (s *Server) usage(w http.ResponseWriter, r *http.Request) error {

@@ -37,8 +37,10 @@ func readJSON(r *http.Request, into any) error {
 
 func readBody(r *http.Request) ([]byte, error) {
 	if e := r.Header.Get("Content-Encoding"); e != "" && e != "identity" {
-		return nil, &apiError{status: http.StatusUnsupportedMediaType, code: "bad_encoding",
-			message: fmt.Sprintf("the body comes in content encoding %q; send it as plain JSON", e)}
+		return nil, &apiError{
+			status: http.StatusUnsupportedMediaType, code: "bad_encoding",
+			message: fmt.Sprintf("the body comes in content encoding %q; send it as plain JSON", e),
+		}
 	}
 	var b bytes.Buffer
 	if n := r.ContentLength; n > 0 && n <= 64<<20 {

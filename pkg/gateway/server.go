@@ -89,11 +89,15 @@ func (s *Server) unknown(w http.ResponseWriter, r *http.Request, mux *http.Serve
 	}
 	if len(takes) > 0 {
 		w.Header().Set("Allow", strings.Join(takes, ", "))
-		return &apiError{status: http.StatusMethodNotAllowed, code: "method_not_allowed",
-			message: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, strings.Join(takes, " or "))}
+		return &apiError{
+			status: http.StatusMethodNotAllowed, code: "method_not_allowed",
+			message: fmt.Sprintf("%s does not take %s; use %s", r.URL.Path, r.Method, strings.Join(takes, " or ")),
+		}
 	}
-	return &apiError{status: http.StatusNotFound, code: "no_such_path",
-		message: fmt.Sprintf("there is nothing at %s; the API is under /v1/tasks/{task}/", r.URL.Path)}
+	return &apiError{
+		status: http.StatusNotFound, code: "no_such_path",
+		message: fmt.Sprintf("there is nothing at %s; the API is under /v1/tasks/{task}/", r.URL.Path),
+	}
 }
 
 // route runs a handler and turns its error into the answer.
@@ -150,8 +154,10 @@ func (s *Server) readyz(w http.ResponseWriter, _ *http.Request) error {
 
 // Serve answers on a listener until ctx ends, then lets the requests in hand finish.
 func (s *Server) Serve(ctx context.Context, l net.Listener) error {
-	srv := &http.Server{Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
-		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn)}
+	srv := &http.Server{
+		Handler: s.Handler(), ReadHeaderTimeout: 10 * time.Second, IdleTimeout: 2 * time.Minute,
+		ErrorLog: slog.NewLogLogger(s.Log.Handler(), slog.LevelWarn),
+	}
 	stopped := make(chan error, 1)
 	stop := context.AfterFunc(ctx, func() {
 		drain, cancel := context.WithTimeout(context.WithoutCancel(ctx), 30*time.Second)

@@ -110,8 +110,10 @@ func mustOpen(t interface{ Fatal(...any) }, body any) *record.Encoded {
 
 // No flipped bit is read as something else: it is refused, or (where only the packing differs) gives the same value.
 func TestFlippedBit(t *testing.T) {
-	f := &record.Frame{Format: "anthropic", Items: []record.Item{{Raw: []byte(strings.Repeat("the quick brown fox ", 100))}, {Raw: []byte("short")}},
-		Envelope: &record.Envelope{Before: []byte("{"), After: []byte("}")}}
+	f := &record.Frame{
+		Format: "anthropic", Items: []record.Item{{Raw: []byte(strings.Repeat("the quick brown fox ", 100))}, {Raw: []byte("short")}},
+		Envelope: &record.Envelope{Before: []byte("{"), After: []byte("}")},
+	}
 	b, err := record.Encode(f)
 	if err != nil {
 		t.Fatal(err)
@@ -147,9 +149,11 @@ func TestGolden(t *testing.T) {
 		name string
 		body any
 	}{
-		{"frame", &record.Frame{Prev: engine.Sum([]byte("before")), N0: 4, At: 1700000000000, Format: "anthropic", Keep: 2,
+		{"frame", &record.Frame{
+			Prev: engine.Sum([]byte("before")), N0: 4, At: 1700000000000, Format: "anthropic", Keep: 2,
 			Items: []record.Item{{From: 3, Count: 1}, {Raw: []byte(`{"role":"user","content":"hello"}`)}},
-			Usage: &record.Usage{Usage: engine.Usage{Prompt: 100, Output: 7}, Terminal: true}}},
+			Usage: &record.Usage{Usage: engine.Usage{Prompt: 100, Output: 7}, Terminal: true},
+		}},
 		{"finished", &record.Finished{ID: "toolu_1", Name: "Read", Input: []byte(in), Output: []byte(`"text"`), At: 1700000000001}},
 		{"minted", &record.Minted{ID: "toolu_1", Form: engine.Form{Rung: engine.Minted, Texts: []string{"head\n[ullage: …]"}, Rule: "read@1"}, Took: 12}},
 		{"ready", &record.Ready{Summary: engine.Summary{Text: "## Requests\n", Steps: 3, Source: engine.Extractive, Depth: 1}}},

@@ -107,6 +107,8 @@ func unpack(enc Enc, stored []byte, n int) ([]byte, error) {
 			return nil, fmt.Errorf("packed content holds %d bytes and states %d", len(b), n)
 		}
 		return b, nil
+	case Elsewhere:
+		return nil, fmt.Errorf("content of %d bytes travels by reference and was not filled in", n)
 	}
 	return nil, fmt.Errorf("content encoding %d is not known; it was written by a newer version", enc)
 }

@@ -1,6 +1,7 @@
 package sqlitestore
 
 import (
+	"context"
 	"fmt"
 	"strings"
 
@@ -325,7 +326,7 @@ func (w *writer) erase(key record.Key, k *known) error {
 }
 
 func (w *writer) ids(name string, args ...any) ([]int64, error) {
-	rows, err := w.stmts[name].Query(args...)
+	rows, err := w.stmts[name].QueryContext(context.Background(), args...) // the writer's statements are never interrupted
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}

@@ -35,9 +35,11 @@ func benchLog(b *testing.B, tasks, each, size int) ([][]byte, []record.Key) {
 			}
 			result.WriteString(`"}]}`)
 			call := fmt.Sprintf(`{"role":"assistant","content":[{"type":"tool_use","id":"c%d-%d","name":"Read","input":{"file_path":"/src/%d.go"}}]}`, n, i, i)
-			f := &record.Frame{Prev: prev[n], N0: 2 * i, Keep: 2 * i, Format: "anthropic", At: int64(i),
+			f := &record.Frame{
+				Prev: prev[n], N0: 2 * i, Keep: 2 * i, Format: "anthropic", At: int64(i),
 				Items: []record.Item{{Raw: []byte(call)}, {Raw: []byte(result.String())}}, Anchor: &engine.Anchor{Real: 1000 * i, Model: "m"},
-				Step: &record.Step{Report: engine.Report{Step: i, Outcome: engine.Under, Window: 200000}, Budget: engine.Budget{Window: 200000}}}
+				Step: &record.Step{Report: engine.Report{Step: i, Outcome: engine.Under, Window: 200000}, Budget: engine.Budget{Window: 200000}},
+			}
 			enc, err := record.Seal(f)
 			if err != nil {
 				b.Fatal(err)

@@ -78,9 +78,11 @@ func workload(t testing.TB) []piece {
 	for i := range 2 {
 		n := strconv.Itoa(i)
 		add(make1(anna, &record.Finished{ID: engine.CallID("a" + n), Name: "read", Input: []byte("{}"), Output: []byte(strings.Repeat("line "+n+"\n", 400))}),
-			make1(anna, &record.Frame{Keep: i % 2, Items: []record.Item{raw("call "+n, 90), raw("result "+n, 200)}, Step: &record.Step{Path: i},
+			make1(anna, &record.Frame{
+				Keep: i % 2, Items: []record.Item{raw("call "+n, 90), raw("result "+n, 200)}, Step: &record.Step{Path: i},
 				Anchor:  &engine.Anchor{Real: i},
-				Applied: []record.Applied{{Address: "tool:a0", Form: engine.Form{Rung: engine.Rung(2 + i), Texts: []string{"short"}}}}}),
+				Applied: []record.Applied{{Address: "tool:a0", Form: engine.Form{Rung: engine.Rung(2 + i), Texts: []string{"short"}}}},
+			}),
 			make1(bob, &record.Frame{Items: []record.Item{raw("result "+n, 200)}, Folded: &engine.Summary{Source: engine.Source(1 + i), Text: n}}),
 			make1(bob, &record.Minted{ID: "b", Form: engine.Form{Rung: engine.Rung(2 + i), Texts: []string{n}}}),
 			make1(anna, &record.Ready{Summary: engine.Summary{Source: engine.Source(3 - i), Text: n}}))

@@ -43,6 +43,7 @@ func explain(path string, err error) error {
 		return fmt.Errorf("database %s cannot be opened for writing; see that its directory exists and belongs to this user (%w)", path, err)
 	case faultIO:
 		return fmt.Errorf("database %s: the disk reports an error; nothing acknowledged is lost, see the system's log (%w)", path, err)
+	default:
+		return err
 	}
-	return err
 }

@@ -45,7 +45,7 @@ func migrate(ctx context.Context, conn *sql.Conn) error {
 		}
 		_, err = conn.ExecContext(ctx, fmt.Sprintf("BEGIN IMMEDIATE;\n%s\nPRAGMA user_version = %d;\nCOMMIT;", script, n+1))
 		if err != nil {
-			conn.ExecContext(ctx, "ROLLBACK") // best effort: the error below is the one to tell
+			_, _ = conn.ExecContext(ctx, "ROLLBACK") // best effort: the error below is the one to tell
 			return fmt.Errorf("migration %s: %w", files[n], err)
 		}
 	}

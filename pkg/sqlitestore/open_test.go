@@ -24,8 +24,10 @@ func frames(t testing.TB, key record.Key, n, size int) []store.Entry {
 	var prev engine.Digest
 	for i := range n {
 		text := strings.Repeat(string(rune('a'+i%26))+"ullage ", size/7+1)[:size]
-		e, err := store.NewEntry(key, "REC_0", uint64(i+1), &record.Frame{Prev: prev, N0: i, Keep: i, Format: "anthropic",
-			Items: []record.Item{{Raw: []byte(text)}}, Anchor: &engine.Anchor{Real: i}})
+		e, err := store.NewEntry(key, "REC_0", uint64(i+1), &record.Frame{
+			Prev: prev, N0: i, Keep: i, Format: "anthropic",
+			Items: []record.Item{{Raw: []byte(text)}}, Anchor: &engine.Anchor{Real: i},
+		})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -42,9 +42,11 @@ func filled(t testing.TB) string {
 		}
 		log = append(log, e)
 	}
-	add(&record.Frame{Prev: prev, N0: 5, Keep: 5, Step: &record.Step{}, Items: []record.Item{{Raw: []byte("small")}},
+	add(&record.Frame{
+		Prev: prev, N0: 5, Keep: 5, Step: &record.Step{}, Items: []record.Item{{Raw: []byte("small")}},
 		Applied: []record.Applied{{Address: "tool:a", Form: engine.Form{Rung: engine.Clamped}}},
-		Folded:  &engine.Summary{Source: engine.Static}})
+		Folded:  &engine.Summary{Source: engine.Static},
+	})
 	add(&record.Finished{ID: "a", Input: []byte("{}"), Output: large[1]})
 	add(&record.Minted{ID: "a", Form: engine.Form{Rung: engine.Minted}})
 	add(&record.Ready{Summary: engine.Summary{Source: engine.Model}})

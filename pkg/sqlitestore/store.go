@@ -59,7 +59,7 @@ func open(path string, before func(statement string)) (_ *Store, err error) {
 	defer func() {
 		if err != nil {
 			w.close()
-			s.release()
+			_ = s.release() // the error that is told is why the store does not open
 		}
 	}()
 	unclean := false

@@ -98,11 +98,11 @@ func (w *writer) run() {
 func (w *writer) close() {
 	for _, stmt := range w.stmts {
 		if stmt != nil {
-			stmt.Close()
+			_ = stmt.Close()
 		}
 	}
 	if w.conn != nil {
-		w.conn.Close()
+		_ = w.conn.Close()
 	}
 }
 
@@ -149,7 +149,7 @@ func (w *writer) transact(batch []*request) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			w.conn.ExecContext(ctx, "ROLLBACK") // some errors have rolled back already, and then this one fails
+			_, _ = w.conn.ExecContext(ctx, "ROLLBACK") // some errors have rolled back already, and then this one fails
 			clear(w.known)
 			clear(w.moved)
 			err = w.explain(err)

@@ -49,7 +49,7 @@ func readClaudeCode(f *File, l *lines) {
 	}
 	// Other trees of the file, unless they are copies: a step that the first task does not hold makes one.
 	for _, root := range s.roots() {
-		var leaf int = -1
+		leaf := -1
 		fresh := false
 		for i := range s.recs {
 			r := &s.recs[i]
@@ -410,6 +410,7 @@ func blockIdentity(p part) string {
 		if sig := gjson.GetBytes(p.raw, "signature").String(); sig != "" {
 			return "reasoning/" + sig
 		}
+	case partOther:
 	}
 	return string(p.raw)
 }

@@ -4,8 +4,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/ullage/ullage/pkg/engine"
 	"pgregory.net/rapid"
+
+	"github.com/ullage/ullage/pkg/engine"
 )
 
 // Shape bounds a generated history.
@@ -84,7 +85,7 @@ func (h *History) step(t *rapid.T, o Shape) {
 		case 7:
 			c.Input = fmt.Sprintf(`{"path":"f%d","content":%q}`, file, h.filler("in", size(t, o)))
 		case 8:
-			c.Output = strings.Repeat("é\U0001F469‍\U0001F4BB", len(c.Output)/13+1)
+			c.Output = strings.Repeat("é\U0001F469\u200d\U0001F4BB", len(c.Output)/13+1)
 		}
 		calls = append(calls, c)
 	}
@@ -152,8 +153,10 @@ func Offers(t *rapid.T, s *engine.State, have map[engine.CallID][]engine.Form, d
 		done[i] = true
 		c, r := s.Block(p.Msg, p.Block), s.Block(p.RMsg, p.RBlock)
 		out := r.Texts[0].String()
-		f := engine.Form{Rung: engine.Minted, Rule: "test/1", Check: engine.CheckOf(c.Name, c.Input.String(), c.TextInput, r.Texts, r.Media),
-			Texts: []string{strings.ToValidUTF8(out[:len(out)/8], "") + engine.FormMark + "cut; " + engine.PointerMark + "]"}}
+		f := engine.Form{
+			Rung: engine.Minted, Rule: "test/1", Check: engine.CheckOf(c.Name, c.Input.String(), c.TextInput, r.Texts, r.Media),
+			Texts: []string{strings.ToValidUTF8(out[:len(out)/8], "") + engine.FormMark + "cut; " + engine.PointerMark + "]"},
+		}
 		switch rapid.IntRange(0, 11).Draw(t, "form") {
 		case 0:
 			f.Rung, f.Texts[0] = engine.Dropped, engine.FormMark+"dropped]"

@@ -65,8 +65,10 @@ func (h *History) UserImage(text string, tokens, bytes int) {
 
 // Image is an inline image.
 func Image(tokens, bytes int) engine.Block {
-	return engine.Block{Kind: engine.KindMedia, Media: []engine.Media{{Type: "image/png", Inline: true, Tokens: tokens, Bytes: bytes}},
-		Identity: []byte(fmt.Sprint("image ", tokens, bytes))}
+	return engine.Block{
+		Kind: engine.KindMedia, Media: []engine.Media{{Type: "image/png", Inline: true, Tokens: tokens, Bytes: bytes}},
+		Identity: []byte(fmt.Sprint("image ", tokens, bytes)),
+	}
 }
 
 // Step adds a generation with its calls, and their results.
@@ -139,9 +141,11 @@ func (m *Minter) Mint(s *engine.State, min, share int) map[engine.CallID][]engin
 		c, r := s.Block(p.Msg, p.Block), s.Block(p.RMsg, p.RBlock)
 		out := r.Texts[0].String()
 		keep := len(out) * share / 1000
-		m.forms[c.ID] = append(m.forms[c.ID], engine.Form{Rung: engine.Minted, Rule: "test/1",
+		m.forms[c.ID] = append(m.forms[c.ID], engine.Form{
+			Rung: engine.Minted, Rule: "test/1",
 			Check: engine.CheckOf(c.Name, c.Input.String(), false, r.Texts, r.Media),
-			Texts: []string{strings.ToValidUTF8(out[:keep], "") + engine.FormMark + "cut; " + engine.PointerMark + "]"}})
+			Texts: []string{strings.ToValidUTF8(out[:keep], "") + engine.FormMark + "cut; " + engine.PointerMark + "]"},
+		})
 	}
 	m.seen = len(parts)
 	return m.forms

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/cockroachdb/datadriven"
+
 	"github.com/ullage/ullage/pkg/engine"
 )
 
@@ -219,8 +220,10 @@ func (e *Script) mint(d *datadriven.TestData) error {
 			continue
 		}
 		c, r := e.s.Block(p.Msg, p.Block), e.s.Block(p.RMsg, p.RBlock)
-		f := engine.Form{Rung: engine.Minted, Rule: "script/1", Check: engine.CheckOf(c.Name, c.Input.String(), false, r.Texts, r.Media),
-			Texts: []string{e.h.filler("minted", num(d, "to", 0)*4)}}
+		f := engine.Form{
+			Rung: engine.Minted, Rule: "script/1", Check: engine.CheckOf(c.Name, c.Input.String(), false, r.Texts, r.Media),
+			Texts: []string{e.h.filler("minted", num(d, "to", 0)*4)},
+		}
 		if d.HasArg("drop") {
 			shell := "{}"
 			f.Rung, f.Input, f.Texts = engine.Dropped, &shell, []string{engine.FormMark + "dropped]"}

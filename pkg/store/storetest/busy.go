@@ -22,8 +22,10 @@ func concurrent(t *testing.T, s store.Store) {
 	c := newChain(t, anna)
 	var entries []store.Entry
 	for i := range frames {
-		entries = append(entries, c.entry(record.Frame{Keep: c.path, Items: items(pad(fmt.Sprint(i), 700), "x"), Anchor: &engine.Anchor{Real: i + 1},
-			Step: &record.Step{Path: i}}))
+		entries = append(entries, c.entry(record.Frame{
+			Keep: c.path, Items: items(pad(fmt.Sprint(i), 700), "x"), Anchor: &engine.Anchor{Real: i + 1},
+			Step: &record.Step{Path: i},
+		}))
 	}
 	apply(t, s, entries[0])
 	var wg sync.WaitGroup

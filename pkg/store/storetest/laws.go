@@ -76,8 +76,10 @@ func replays(t *testing.T, s store.Store) {
 	anchor := engine.Anchor{Real: 7}
 	entries := []store.Entry{
 		c.more("one"),
-		c.entry(record.Frame{Keep: 1, Items: items("two"), Step: &record.Step{Path: 1}, Anchor: &anchor,
-			Applied: []record.Applied{{Address: "tool:a", Form: engine.Form{Rung: engine.Minted, Texts: []string{"x"}}}}}),
+		c.entry(record.Frame{
+			Keep: 1, Items: items("two"), Step: &record.Step{Path: 1}, Anchor: &anchor,
+			Applied: []record.Applied{{Address: "tool:a", Form: engine.Form{Rung: engine.Minted, Texts: []string{"x"}}}},
+		}),
 		entry(t, anna, 100, &record.Finished{ID: "a", Input: []byte("{}")}),
 		entry(t, anna, 101, &record.Minted{ID: "a", Form: engine.Form{Rung: engine.Minted}}),
 		entry(t, anna, 102, &record.Ready{Summary: engine.Summary{Source: engine.Model, Text: "t"}}),
@@ -288,7 +290,8 @@ func rises(t *testing.T, s store.Store) {
 	}
 	want := map[engine.Address][]engine.Form{"tool:a": {
 		// A form of the same rung takes over, as it does in the engine's own state: here media were stripped from it.
-		withMedia(form(engine.Minted, "read", "minted later"), "[one image]"), form(engine.Clamped, "grep", "the id again for another call")}}
+		withMedia(form(engine.Minted, "read", "minted later"), "[one image]"), form(engine.Clamped, "grep", "the id again for another call"),
+	}}
 	if d := cmp.Diff(want, snap.Applied); d != "" {
 		t.Errorf("applied (-want +got):\n%s", d)
 	}
@@ -556,9 +559,11 @@ func purges(t *testing.T, s store.Store) {
 		apply(t, s, entry(t, anna, 200, &record.Erase{At: 5}))
 	}
 	wantTaskErr(t, s, anna, store.ErrPurged)
-	for _, e := range []store.Entry{late, entry(t, anna, 210, &record.Finished{ID: "a"}),
+	for _, e := range []store.Entry{
+		late, entry(t, anna, 210, &record.Finished{ID: "a"}),
 		entry(t, anna, 211, &record.Minted{ID: "a", Form: form(engine.Minted, "read", "x")}),
-		entry(t, anna, 212, &record.Ready{Summary: engine.Summary{Source: engine.Static}})} {
+		entry(t, anna, 212, &record.Ready{Summary: engine.Summary{Source: engine.Static}}),
+	} {
 		wantErr(t, "a late entry", s.Apply(ctx, e), store.ErrPurged)
 	}
 	// A tail goes on behind it.
