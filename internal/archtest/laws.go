@@ -70,7 +70,7 @@ var owners = []struct {
 	{[]string{"github.com/prometheus"}, []string{"pkg/telemetry"}},
 	{[]string{"github.com/alecthomas/kong"}, []string{"cmd"}},
 	{[]string{"github.com/goccy/go-yaml"}, []string{"pkg/toolrule"}},
-	{[]string{"github.com/cenkalti/backoff"}, []string{"pkg/llm", "pkg/bus"}},
+	{[]string{"github.com/cenkalti/backoff"}, []string{"pkg/llm", "pkg/bus", "pkg/summarizer"}},
 	{[]string{"golang.org/x/term"}, []string{"internal/cli"}},
 	{[]string{Module + "/pkg/sqlitestore"}, []string{"internal/node", "cmd"}},
 }

@@ -3,9 +3,12 @@ package summarizer
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"time"
+
+	"github.com/cenkalti/backoff/v4"
 
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/constitution"
@@ -64,7 +67,7 @@ func (c *Caller) ask(ctx context.Context, key record.Key, format wire.Format, f 
 	if err != nil {
 		return engine.Summary{}, err
 	}
-	reply, err := c.Bus.RequestFold(ctx, bus.FoldRequest{Key: job.Same(), Payload: payload}, bus.FoldOptions{Deadline: deadline, Hedge: deadline / 2})
+	reply, err := c.request(ctx, job, payload, deadline)
 	if err != nil {
 		return engine.Summary{}, err
 	}
@@ -83,6 +86,24 @@ func (c *Caller) ask(ctx context.Context, key record.Key, format wire.Format, f 
 
 // spans is where a tenant's spans lie while they are folded, apart from the content that the log names.
 func spans(tenant string) string { return tenant + "~fold" }
+
+// request asks the pool. Where all who were asked are busy it asks again for half of the deadline: a worker that works
+// without a model is free again in milliseconds, and a digest is worth the wait.
+func (c *Caller) request(ctx context.Context, job Job, payload []byte, deadline time.Duration) ([]byte, error) {
+	again := backoff.WithContext(backoff.NewExponentialBackOff(backoff.WithInitialInterval(20*time.Millisecond),
+		backoff.WithMaxInterval(time.Second), backoff.WithMaxElapsedTime(deadline/2)), ctx)
+	return backoff.RetryWithData(func() ([]byte, error) {
+		left := deadline
+		if end, ok := ctx.Deadline(); ok {
+			left = max(time.Millisecond, end.Sub(c.Now()))
+		}
+		reply, err := c.Bus.RequestFold(ctx, bus.FoldRequest{Key: job.Same(), Payload: payload}, bus.FoldOptions{Deadline: left, Hedge: left / 2})
+		if err != nil && !errors.Is(err, bus.ErrBusy) {
+			return nil, backoff.Permanent(err)
+		}
+		return reply, err
+	}, again)
+}
 
 // Span is the wire messages of a fold as a JSON array, as the client sent them.
 func Span(msgs []engine.Message) []byte {

@@ -83,11 +83,9 @@ func DecodeJob(b []byte) (Job, error) {
 	return j, j.Check()
 }
 
-// Same is a key that is equal for jobs that ask for the same summary, so that they can share one answer.
+// Same is a key that is equal for jobs that ask for the same summary, so that they can share one answer. People read
+// it in errors.
 func (j Job) Same() string {
-	prior := engine.Digest{}
-	if j.Prior != nil {
-		prior = engine.Sum([]byte(j.Prior.Text))
-	}
-	return fmt.Sprintf("%s\x00%s\x00%s\x00%s\x00%d\x00%d\x00%t", j.Key.Tenant, j.Key.Task, j.Coverage, prior, j.Cap, j.WEff, j.FromRaw)
+	sum := engine.Sum(fmt.Appendf(nil, "%s %s %d %d %t", j.Coverage, priorDigest(j), j.Cap, j.WEff, j.FromRaw))
+	return fmt.Sprintf("%s/%s steps %d to %d %.16s", j.Key.Tenant, j.Key.Task, j.FromStep, j.ToStep, sum)
 }
