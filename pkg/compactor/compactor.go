@@ -52,7 +52,7 @@ type Compactor struct {
 	Store  store.Store
 	Fold   Folder
 	Tools  Tools
-	Budget engine.Budget    // defaults that a call's own budget is laid over
+	Budget engine.Budget    // of calls that bring none
 	Now    func() time.Time // for the frames' time of day, which no decision reads
 	// SessionBytes bounds what sessions keep; 0: 256 MiB.
 	SessionBytes int
@@ -69,9 +69,9 @@ type Compactor struct {
 type Request struct {
 	Boundary engine.Boundary
 	Format   wire.Format
-	Body     []byte // nil: the record's own
-	Budget   engine.Budget
-	Usage    *record.Usage // what the provider measured on the last view
+	Body     []byte         // nil: the record's own
+	Budget   *engine.Budget // whole; nil: the compactor's own
+	Usage    *record.Usage  // what the provider measured on the last view
 	// GrowthOnly: Usage was measured on another view than ours; it moves the scale and anchors nothing.
 	GrowthOnly bool
 	Rejected   bool
@@ -235,10 +235,12 @@ func observe(a engine.Anchor, u *record.Usage, growthOnly bool) engine.Anchor {
 	return engine.Observe(a, u.Usage, growthOnly)
 }
 
-// budget lays a call's budget over the defaults and resolves it. The output reservation is taken once per task and
-// model, at first sight.
-func (c *Compactor) budget(b engine.Budget, req *wire.Request, a engine.Anchor) (engine.Budget, error) {
-	b = Overlay(c.Budget, b)
+// budget resolves a call's budget. The output reservation is taken once per task and model, at first sight.
+func (c *Compactor) budget(own *engine.Budget, req *wire.Request, a engine.Anchor) (engine.Budget, error) {
+	b := c.Budget
+	if own != nil {
+		b = *own
+	}
 	if b.MaxOutput == 0 {
 		b.MaxOutput = req.MaxTokens
 	}

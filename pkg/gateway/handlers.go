@@ -181,6 +181,7 @@ func (s *Server) boundary(w http.ResponseWriter, r *http.Request, b engine.Bound
 		Rejected bool            `json:"rejected"`
 		Fence    string          `json:"fence"`
 	}
+	in.Budget.Budget = s.Compactor.Budget // a call's knobs are laid over the server's
 	if err := readJSON(r, &in); err != nil {
 		return err
 	}
@@ -197,7 +198,7 @@ func (s *Server) boundary(w http.ResponseWriter, r *http.Request, b engine.Bound
 	}
 	res, err := s.Compactor.Run(r.Context(), key, compactor.Request{
 		Boundary: b, Format: f, Body: in.Body,
-		Budget: in.Budget.Budget, Usage: usage, Rejected: in.Rejected, Fence: in.Fence,
+		Budget: &in.Budget.Budget, Usage: usage, Rejected: in.Rejected, Fence: in.Fence,
 	})
 	if err != nil {
 		return s.withHead(r.Context(), key, err)

@@ -6,8 +6,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"math"
 	"net/http"
+	"slices"
 	"strings"
 	"unicode/utf8"
 
@@ -108,19 +110,27 @@ func format(name string) (wire.Format, error) {
 	return "", bad("bad_format", fmt.Sprintf(`format %q is not known; give one of "anthropic", "openai-chat", "openai-responses"`, name))
 }
 
-// budget is the per-request form of the knobs. Names are the specification's, in either case.
+// budget is the per-request form of the knobs, laid over what it holds. Names are the specification's, in either case.
 type budget struct{ engine.Budget }
 
-// UnmarshalJSON reads the knobs one by one, so that a bad one is named.
+// UnmarshalJSON reads the knobs one by one, so that a bad one is named. One that is given twice, under two of its names,
+// is refused: which of both is meant cannot be known.
 func (b *budget) UnmarshalJSON(data []byte) error {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
 		return bad("bad_budget", "budget is not an object: "+err.Error())
 	}
-	for name, raw := range m {
-		if err := b.set(strings.ToLower(name), raw); err != nil {
+	given := make(map[string]string, len(m))
+	for _, name := range slices.Sorted(maps.Keys(m)) {
+		knob := strings.ToLower(name)
+		if err := b.set(knob, m[name]); err != nil {
 			return err
 		}
+		short := strings.TrimSuffix(strings.TrimPrefix(strings.TrimPrefix(knob, "compaction_"), "context_"), "_tokens")
+		if other, twice := given[short]; twice {
+			return bad("bad_budget", fmt.Sprintf("budget.%s and budget.%s are the same knob; give one of them", other, name))
+		}
+		given[short] = name
 	}
 	return nil
 }
