@@ -48,7 +48,7 @@ func (d *decision) tailStep() int {
 	if tail == 0 {
 		tail = max(d.aim()-d.irreducible, d.b.WEff()/10)
 	}
-	acc, _ := s.sizePending()
+	var acc Size // what waits for its generation is in irreducible already
 	k := len(s.steps) + 1
 	for k > 1 {
 		k--

@@ -8,8 +8,8 @@ func (d *decision) preflight(fold FoldFunc) {
 	if d.size() <= d.trigger() || d.a.Gate.Invalid {
 		return
 	}
-	k := d.tailStep()
-	if !d.canFold(k) || !d.worthFolding(k) {
+	k := d.preflightStep()
+	if k == 0 {
 		d.r.Outcome = Held
 		return
 	}
@@ -18,6 +18,26 @@ func (d *decision) preflight(fold FoldFunc) {
 		d.rise(TierNone, before)
 		d.r.Outcome = Folded
 	}
+}
+
+// preflightStep is where a preflight folds: at ②'s boundary, or behind it where a fold there would leave the checkpoint
+// over trigger′ (one large step astride the border of the raw tail, say, which no shrink has made smaller yet). The
+// checkpoint is bounded by max(trigger′, near floor) so, whatever the history's length. 0: there is nothing to fold.
+func (d *decision) preflightStep() int {
+	last := 0
+	for k := d.tailStep(); k <= d.s.nearFrom(d.b.ProtectSteps); k++ {
+		if !d.canFold(k) {
+			continue
+		}
+		last = k
+		if gain := d.foldGain(k); gain > 0 && d.size()-gain <= d.trigger() {
+			return k
+		}
+	}
+	if last == 0 || !d.worthFolding(last) {
+		return 0
+	}
+	return last
 }
 
 // step is the whole operation at a model call.
