@@ -20,7 +20,6 @@ type Knobs struct {
 	MinRoomRatio    float64 `env:"COMPACTION_MIN_ROOM_RATIO" default:"0" help:"Room that shrinking and folding must leave below the trigger, as a share of trigger - stop."`
 	RunwaySteps     int     `env:"COMPACTION_RUNWAY_STEPS" default:"4" help:"A pass within so many steps of the last one must leave room for as many; -1 turns this off."`
 	Precompact      int     `name:"precompact-tokens" env:"COMPACTION_PRECOMPACT_TOKENS" default:"1000" help:"Tool calls smaller than this are never minted."`
-	DriftDepth      int     `env:"COMPACTION_DRIFT_DEPTH" default:"3" help:"How many folds upon folds before a digest is made from raw again."`
 	Tight           string  `env:"COMPACTION_TIGHT" enum:"raised,specified" default:"raised" help:"Whether a window that the newest steps nearly fill raises its trigger (raised) or not (specified)."`
 	JointInputLimit bool    `env:"COMPACTION_JOINT_LIMIT" help:"The model counts the answer with the prompt against its window."`
 }
@@ -35,7 +34,7 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 	}
 	b := engine.Budget{
 		Window: window, OutputReserved: k.OutputReserved, ProtectSteps: k.ProtectSteps, RawTail: k.RawTail,
-		SummaryCap: k.SummaryBudget, RunwaySteps: k.RunwaySteps, Precompact: k.Precompact, DriftDepth: k.DriftDepth,
+		SummaryCap: k.SummaryBudget, RunwaySteps: k.RunwaySteps, Precompact: k.Precompact,
 		TightSpecified: k.Tight == "specified", JointLimit: k.JointInputLimit,
 	}
 	for _, r := range []struct {
@@ -61,7 +60,6 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 		{"COMPACTION_PROTECT_RECENT_STEPS", k.ProtectSteps},
 		{"ROLLING_SUMMARY_BUDGET_TOKENS", k.SummaryBudget},
 		{"COMPACTION_PRECOMPACT_TOKENS", k.Precompact},
-		{"COMPACTION_DRIFT_DEPTH", k.DriftDepth},
 	} {
 		if r.v < 1 {
 			return b, fmt.Errorf("%s is %d; it must be at least 1", r.name, r.v)

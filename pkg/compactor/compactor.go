@@ -180,7 +180,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		Recall: c.Tools.Recall(in.req.ToolNames), Rejected: req.Rejected, Access: c.Tools.FileAccess,
 	}
 	if s.state.Fires(ein) || req.Rejected {
-		if ein.Minted, ein.Ready, err = c.Store.Available(ctx, s.key); err != nil && !errors.Is(err, store.ErrNoTask) {
+		if ein.Minted, _, err = c.Store.Available(ctx, s.key); err != nil && !errors.Is(err, store.ErrNoTask) {
 			return nil, fmt.Errorf("read what is available: %w", err)
 		}
 	}

@@ -19,7 +19,6 @@ type Budget struct {
 	// as far as ① and ② can. COMPACTION_RUNWAY_STEPS, 4; -1 turns the rule off, as specified.
 	RunwaySteps    int  `json:"runway_steps,omitempty"`
 	Precompact     int  `json:"precompact_tokens,omitempty"` // COMPACTION_PRECOMPACT_TOKENS, 1,000
-	DriftDepth     int  `json:"drift_depth,omitempty"`       // COMPACTION_DRIFT_DEPTH, 3
 	TightSpecified bool `json:"tight_specified,omitempty"`   // COMPACTION_TIGHT=specified
 	JointLimit     bool `json:"joint_limit,omitempty"`       // the model enforces input + output ≤ window (A109)
 	MaxBytes       int  `json:"max_bytes,omitempty"`         // the provider's body limit; 0: no byte gate
@@ -35,7 +34,6 @@ const (
 	DefaultMinSaving  = 50
 	DefaultRunway     = 4
 	DefaultPrecompact = 1000
-	DefaultDriftDepth = 3
 	maxReserved       = 20000
 )
 
@@ -62,7 +60,6 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 		{"min_saving ratio", b.MinSavingPermille},
 		{"min_room ratio", b.MinRoomPermille},
 		{"precompact_tokens", b.Precompact},
-		{"drift_depth", b.DriftDepth},
 		{"max_bytes", b.MaxBytes},
 		{"max_images", b.MaxImages},
 	} {
@@ -80,7 +77,6 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 	def(&b.MinSavingPermille, DefaultMinSaving)
 	def(&b.RunwaySteps, DefaultRunway)
 	def(&b.Precompact, DefaultPrecompact)
-	def(&b.DriftDepth, DefaultDriftDepth)
 	if reserved > 0 {
 		b.OutputReserved = reserved
 	}

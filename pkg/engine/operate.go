@@ -13,8 +13,6 @@ type Input struct {
 	Outside int
 	// Minted are the forms that are available. They may be left out where [State.Fires] says that no tier will run.
 	Minted map[CallID][]Form
-	// Ready are the folds that are available.
-	Ready map[Coverage]Summary
 	// Recall is the name under which the request's tools include view_tool_call, "" if they do not.
 	Recall string
 	// Rejected says that the provider refused the last view as too long: gate and holds do not apply.

@@ -1,7 +1,7 @@
 package engine
 
-// Snapshot is what the store holds for a task as the operation reads it: applied entries, the anchor row, and what
-// is available. The engine changes none of it; what is to be remembered comes back in [Output].
+// Snapshot is what the store holds for a task as the operation reads it: applied entries and the anchor row. What is
+// available comes with an [Input]. The engine changes none of it; what is to be remembered comes back in [Output].
 type Snapshot struct {
 	// Applied forms by address. More than one only where an id was used again for another call.
 	Applied map[Address][]Form
@@ -9,10 +9,6 @@ type Snapshot struct {
 	Folds []Summary
 	// Anchor is the meta:anchor row.
 	Anchor Anchor
-	// Minted are the forms that minters have stored, by call id, best rank last.
-	Minted map[CallID][]Form
-	// Ready are the folds that are available, by coverage.
-	Ready map[Coverage]Summary
 }
 
 // Source says who wrote a summary. Each merges onto the digest before it; a later one supersedes an earlier one

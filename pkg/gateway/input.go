@@ -186,8 +186,6 @@ func (b *budget) set(name string, raw json.RawMessage) error {
 		return count(&b.RunwaySteps)
 	case "precompact_tokens", "compaction_precompact_tokens":
 		return count(&b.Precompact)
-	case "drift_depth", "compaction_drift_depth":
-		return count(&b.DriftDepth)
 	case "max_bytes":
 		return count(&b.MaxBytes)
 	case "max_images":

@@ -70,7 +70,7 @@ type Reader interface {
 	Path(ctx context.Context, key record.Key, at uint64) ([]record.Row, error)
 	// Envelope returns the newest envelope and the newest layout; nil where none was recorded.
 	Envelope(ctx context.Context, key record.Key, at uint64) (*record.Envelope, []byte, error)
-	// Snapshot returns applied entries, folds and anchor as of at. It leaves Minted and Ready empty.
+	// Snapshot returns applied entries, folds and anchor as of at.
 	Snapshot(ctx context.Context, key record.Key, at uint64) (engine.Snapshot, error)
 	// Available returns the forms and folds that are available now: for each call and check, and each coverage, the
 	// one that wins. The forms of a call are in rising order, the best last.

@@ -129,7 +129,6 @@ func Budget(t *rapid.T) engine.Budget {
 			JointLimit:     rapid.Bool().Draw(t, "joint"),
 			MaxBytes:       rapid.SampledFrom([]int{0, 0, 50000, 200000}).Draw(t, "bytes"),
 			MaxImages:      rapid.SampledFrom([]int{0, 0, 3}).Draw(t, "images"),
-			DriftDepth:     3,
 			TightSpecified: rapid.IntRange(0, 5).Draw(t, "tight") == 0,
 		}
 		if rapid.IntRange(0, 3).Draw(t, "ratios") == 0 {
