@@ -49,9 +49,28 @@ type Summary struct {
 	Depth int `json:"depth"`
 	// Undemotable is the size in bytes of the lines that may not be demoted (P0, P1): the head's floor.
 	Undemotable int `json:"undemotable"`
-	// Ahead and WaitedMS are told to people; no decision reads them.
-	Ahead    bool `json:"ahead,omitempty"`
-	WaitedMS int  `json:"waited_ms,omitempty"`
+	// What follows is told to people; no decision reads it.
+	Ahead    bool `json:"ahead,omitempty"`     // made before it was needed
+	WaitedMS int  `json:"waited_ms,omitempty"` // by the boundary that asked for it
+	// Repairs counts, by kind and in the order of the kinds, what code had to put right in what a model proposed.
+	Repairs []Count `json:"repairs,omitempty"`
+	// Drift is how far the digest that this one took the place of had come from the record; nil but for a drift reset.
+	Drift *Drift `json:"drift,omitempty"`
+}
+
+// Count is how often something of a kind happened.
+type Count struct {
+	Kind string `json:"kind"`
+	N    int    `json:"n"`
+}
+
+// Drift compares an old digest, a fold upon folds, with a fresh one of the same span made from raw: lines that both
+// hold word for word, lines under one topic in other words, lines that only the old or only the fresh one holds.
+type Drift struct {
+	Kept     int `json:"kept"`
+	Reworded int `json:"reworded"`
+	Lost     int `json:"lost"`   // only in the old one
+	Gained   int `json:"gained"` // only in the fresh one
 }
 
 // Fold is the request for a summary: the span to fold, and the digest it is merged onto.
@@ -67,6 +86,14 @@ type Fold struct {
 	Tier     Tier // 2, 4, or 0 at a preflight
 	Cap      int  // ROLLING_SUMMARY_BUDGET_TOKENS
 	WEff     int
+	// Old is the digest that a fold from raw takes the place of (a drift reset): Prior is nil then and Messages begin
+	// with the task. What it holds of P0 and P1 may not be missing afterwards.
+	Old *Summary
+	// Pins are texts that somebody pinned: P0, word for word.
+	Pins []string
+	// What the shell adds for who writes the summary; the engine reads and sets none of it.
+	Date     string // day on which the span ends, YYYY-MM-DD; "" if it is not known
+	Guidance string // what the person who asked for this fold wants minded
 }
 
 // FoldFunc answers a fold. It cannot fail: the floor is the last guard before overflow, so it must always produce

@@ -65,6 +65,8 @@ type (
 		Undemotable int             `json:"undemotable"`
 		Ahead       bool            `json:"ahead,omitempty"`
 		WaitedMS    int             `json:"waited_ms,omitempty"`
+		Repairs     []engine.Count  `json:"repairs,omitempty"`
+		Drift       *engine.Drift   `json:"drift,omitempty"`
 	}
 	finishedHead struct {
 		ID         engine.CallID `json:"id"`
@@ -179,7 +181,7 @@ func (w *writer) form(f engine.Form) formHead {
 
 func (w *writer) summary(s engine.Summary) summaryHead {
 	w.text(s.Text)
-	return summaryHead{s.Coverage, s.Steps, s.Source, s.Depth, s.Undemotable, s.Ahead, s.WaitedMS}
+	return summaryHead{s.Coverage, s.Steps, s.Source, s.Depth, s.Undemotable, s.Ahead, s.WaitedMS, s.Repairs, s.Drift}
 }
 
 func (w *writer) finished(f *Finished) finishedHead {

@@ -110,7 +110,7 @@ func (p *picker) form(h formHead) engine.Form {
 func (p *picker) summary(h summaryHead) engine.Summary {
 	return engine.Summary{
 		Coverage: h.Coverage, Text: string(p.part()), Steps: h.Steps, Source: h.Source, Depth: h.Depth,
-		Undemotable: h.Undemotable, Ahead: h.Ahead, WaitedMS: h.WaitedMS,
+		Undemotable: h.Undemotable, Ahead: h.Ahead, WaitedMS: h.WaitedMS, Repairs: h.Repairs, Drift: h.Drift,
 	}
 }
 
