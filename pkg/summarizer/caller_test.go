@@ -19,9 +19,9 @@ import (
 // the static checkpoint is for a pool that does not answer.
 func TestBusyPoolIsAskedAgain(t *testing.T) {
 	b := bustest.Open(t)
-	slow := func(f engine.Fold) (engine.Summary, error) {
+	slow := func(ctx context.Context, j summarizer.Job, f engine.Fold) (engine.Summary, error) {
 		time.Sleep(150 * time.Millisecond)
-		return summarizer.Extractive(nil)(f)
+		return summarizer.Extractive(nil)(ctx, j, f)
 	}
 	w := &summarizer.Worker{Bus: b, Slots: 1, Log: slog.New(slog.DiscardHandler), Summarise: slow}
 	ctx, stop := context.WithCancel(t.Context())

@@ -2,6 +2,7 @@ package summarizer
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"strings"
@@ -11,26 +12,31 @@ import (
 	"github.com/ullage/ullage/pkg/wire"
 )
 
-// Summarise makes a summary. One that a model stands behind may fail; the next of [FirstOf] is asked then.
-type Summarise func(engine.Fold) (engine.Summary, error)
+// Summarise makes the summary that a job asks for. f is the job's fold with its messages decoded. One that a model
+// stands behind may fail; the next of [FirstOf] is asked then. It returns soon after ctx has ended.
+type Summarise func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error)
 
 // Decode reads a request body: [wire.Decode].
 type Decode func(wire.Format, []byte) (*wire.Request, error)
 
 // Extractive is the summariser that needs no model.
 func Extractive(tools constitution.Tools) Summarise {
-	return func(f engine.Fold) (engine.Summary, error) { return constitution.Extract(f, tools), nil }
+	return func(_ context.Context, _ Job, f engine.Fold) (engine.Summary, error) {
+		return constitution.Extract(f, tools), nil
+	}
 }
 
 // Static is the last one: it judges nothing and cannot fail.
-func Static(f engine.Fold) (engine.Summary, error) { return constitution.StaticCheckpoint(f), nil }
+func Static(_ context.Context, _ Job, f engine.Fold) (engine.Summary, error) {
+	return constitution.StaticCheckpoint(f), nil
+}
 
 // FirstOf asks each in order until one answers. It fails with what all of them said.
 func FirstOf(of ...Summarise) Summarise {
-	return func(f engine.Fold) (engine.Summary, error) {
+	return func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error) {
 		var errs []error
 		for _, s := range of {
-			sum, err := s(f)
+			sum, err := s(ctx, j, f)
 			if err == nil {
 				return sum, nil
 			}
@@ -64,7 +70,7 @@ type Folder struct {
 // Fold summarises a job's span. It refuses a span whose bytes or whose coverage are not what the job says, one that
 // cannot be read, and an empty one ([ErrRefused]); what the summariser answers must be a summary of this coverage
 // in the form of the constitution.
-func (w Folder) Fold(job Job, span []byte) (engine.Summary, error) {
+func (w Folder) Fold(ctx context.Context, job Job, span []byte) (engine.Summary, error) {
 	refuse := func(err error) (engine.Summary, error) {
 		return engine.Summary{}, fmt.Errorf("%w: %w", ErrRefused, err)
 	}
@@ -90,7 +96,7 @@ func (w Folder) Fold(job Job, span []byte) (engine.Summary, error) {
 	if summarise == nil {
 		summarise = Static
 	}
-	s, err := summarise(engine.Fold{
+	s, err := summarise(ctx, job, engine.Fold{
 		Coverage: job.Coverage, Prior: job.Prior, Messages: msgs, FromStep: job.FromStep, ToStep: job.ToStep,
 		Steps: job.Steps, Tier: job.Tier, Cap: job.Cap, WEff: job.WEff,
 	})

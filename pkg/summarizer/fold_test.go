@@ -1,6 +1,7 @@
 package summarizer_test
 
 import (
+	"context"
 	"errors"
 	"strings"
 	"testing"
@@ -69,7 +70,7 @@ func TestFoldInEachFormat(t *testing.T) {
 			if diff := cmp.Diff(job, back); diff != "" {
 				t.Fatalf("job -want +got\n%s", diff)
 			}
-			s, err := w.Fold(back, []byte(span))
+			s, err := w.Fold(t.Context(), back, []byte(span))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -86,7 +87,7 @@ func TestFoldInEachFormat(t *testing.T) {
 
 			again := jobOf(t, f, span, &s)
 			again.FromStep, again.ToStep, again.Steps = 1, 1, 2
-			next, err := w.Fold(again, []byte(span))
+			next, err := w.Fold(t.Context(), again, []byte(span))
 			if err != nil || next.Depth != 2 {
 				t.Fatalf("depth %d, %v", next.Depth, err)
 			}
@@ -131,7 +132,7 @@ func TestFoldRefuses(t *testing.T) {
 			if c.change != nil {
 				c.change(&job)
 			}
-			_, err := summarizer.Folder{}.Fold(job, []byte(c.span))
+			_, err := summarizer.Folder{}.Fold(t.Context(), job, []byte(c.span))
 			if !errors.Is(err, summarizer.ErrRefused) || !strings.Contains(err.Error(), c.says) {
 				t.Fatalf("want a refusal that says %q, got %v", c.says, err)
 			}
@@ -149,7 +150,7 @@ func TestFoldRefusesAMismatchWithBothValues(t *testing.T) {
 	job := jobOf(t, wire.Chat, span, nil)
 	want := job.Coverage
 	job.Coverage = engine.Sum([]byte("another history"))
-	_, err := summarizer.Folder{}.Fold(job, []byte(span))
+	_, err := summarizer.Folder{}.Fold(t.Context(), job, []byte(span))
 	var m *summarizer.MismatchError
 	if !errors.As(err, &m) || !errors.Is(err, summarizer.ErrRefused) {
 		t.Fatalf("%v", err)
@@ -162,12 +163,14 @@ func TestFoldRefusesAMismatchWithBothValues(t *testing.T) {
 func TestTheNextSummariserIsAsked(t *testing.T) {
 	span := spans[wire.Anthropic]
 	job := jobOf(t, wire.Anthropic, span, nil)
-	down := func(engine.Fold) (engine.Summary, error) { return engine.Summary{}, errors.New("model is down") }
-	s, err := summarizer.Folder{Summarise: summarizer.FirstOf(down, summarizer.Static)}.Fold(job, []byte(span))
+	down := func(context.Context, summarizer.Job, engine.Fold) (engine.Summary, error) {
+		return engine.Summary{}, errors.New("model is down")
+	}
+	s, err := summarizer.Folder{Summarise: summarizer.FirstOf(down, summarizer.Static)}.Fold(t.Context(), job, []byte(span))
 	if err != nil || s.Source != engine.Static {
 		t.Fatalf("%v, %v", s.Source, err)
 	}
-	if _, err = (summarizer.Folder{Summarise: summarizer.FirstOf(down, down)}).Fold(job, []byte(span)); err == nil || errors.Is(err, summarizer.ErrRefused) {
+	if _, err = (summarizer.Folder{Summarise: summarizer.FirstOf(down, down)}).Fold(t.Context(), job, []byte(span)); err == nil || errors.Is(err, summarizer.ErrRefused) {
 		t.Fatalf("want what they said, got %v", err)
 	}
 	for name, bad := range map[string]engine.Summary{
@@ -175,8 +178,8 @@ func TestTheNextSummariserIsAsked(t *testing.T) {
 		"prose":          {Coverage: job.Coverage, Steps: 1, Text: "I will summarise this now."},
 		"other coverage": {Steps: 1, Text: "## Findings\na: b\n"},
 	} {
-		answer := func(engine.Fold) (engine.Summary, error) { return bad, nil }
-		if _, err := (summarizer.Folder{Summarise: answer}).Fold(job, []byte(span)); err == nil || !strings.Contains(err.Error(), "cannot be used") {
+		answer := func(context.Context, summarizer.Job, engine.Fold) (engine.Summary, error) { return bad, nil }
+		if _, err := (summarizer.Folder{Summarise: answer}).Fold(t.Context(), job, []byte(span)); err == nil || !strings.Contains(err.Error(), "cannot be used") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

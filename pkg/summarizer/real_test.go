@@ -45,7 +45,7 @@ func TestSpansOfRealTasksFoldOneOntoTheOther(t *testing.T) {
 					continue
 				}
 				span := array(task.Messages[from:to])
-				s, err := w.Fold(summarizer.Job{
+				s, err := w.Fold(t.Context(), summarizer.Job{
 					Key: record.Key{Task: task.ID}, Format: task.Format, Coverage: coverage, Prior: prior,
 					Span: record.Ref{Hash: engine.Sum(span), Len: len(span)}, FromStep: k, ToStep: k, Steps: k + 1, Cap: 2500, WEff: 56_000,
 				}, span)

@@ -42,7 +42,7 @@ func (w *Worker) answer(ctx context.Context, request bus.FoldJob) ([]byte, error
 	if summarise == nil {
 		summarise = FirstOf(Extractive(w.Tools), Static)
 	}
-	s, err := Folder{Summarise: summarise}.Fold(job, span)
+	s, err := Folder{Summarise: summarise}.Fold(ctx, job, span)
 	a := Answered(job, s, err)
 	if err != nil {
 		w.Log.Warn("fold not answered", slog.String("task", job.Key.Task), slog.Any("because", err))
