@@ -29,6 +29,12 @@ var (
 )
 
 // Config says whom to ask. It holds no secret.
+//
+// How long a call takes: an attempt ends after Timeout or with the call's context, whichever is first. So under a
+// deadline shorter than Timeout a server that hangs takes all of it in one attempt: there is no cutting it into
+// shares, since a model that thinks for long looks the same. The error then says so: how many attempts there were, and
+// that the last got no answer. Who would rather ask twice sets Timeout below its deadline. A wait that would outlast
+// the deadline is not begun; the call ends at once with what the last attempt got.
 type Config struct {
 	Provider Provider
 	Model    string

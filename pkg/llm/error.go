@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -26,7 +27,10 @@ type Error struct {
 	// Passing says that the same request may succeed later. The client has repeated it already.
 	Passing bool
 	// After is how long the provider asks to wait; 0 if it did not say.
-	After   time.Duration
+	After time.Duration
+	// Attempts is how many requests were sent until this was the answer.
+	Attempts int
+
 	tooLong bool
 	err     error
 }
@@ -48,6 +52,9 @@ func (e *Error) Error() string {
 	if e.Message != "" {
 		b.WriteString(": " + e.Message)
 	}
+	if e.Attempts > 1 {
+		fmt.Fprintf(&b, " (attempt %d)", e.Attempts)
+	}
 	switch e.Status {
 	case http.StatusUnauthorized, http.StatusForbidden:
 		b.WriteString("; check " + keyEnv[e.Provider])
@@ -65,6 +72,12 @@ func (e *Error) Is(target error) bool { return target == ErrTooLong && e.tooLong
 
 // statusOverloaded is Anthropic's own.
 const statusOverloaded = 529
+
+// tooLongWords are how providers and local servers say that a prompt does not fit (wire.md A109, C12, R11).
+var tooLongWords = []string{
+	"prompt is too long", "maximum context length", "exceed context limit", "context window",
+	"context size", "context length", "too many tokens", "prompt_too_long", "input is too long",
+}
 
 // refusal reads an answer that is none.
 func (c *client) refusal(status int, header http.Header, body []byte) *Error {
@@ -85,17 +98,44 @@ func (c *client) refusal(status int, header http.Header, body []byte) *Error {
 	}
 	e.Message = c.scrub(e.Message)
 	e.Code = c.scrub(e.Code)
+	class := status
+	if status == http.StatusOK {
+		class = classOf(body, e.Code)
+	}
 	lower := strings.ToLower(e.Message)
-	e.tooLong = status == http.StatusRequestEntityTooLarge || status == http.StatusBadRequest &&
-		(e.Code == "context_length_exceeded" || strings.Contains(lower, "prompt is too long") ||
-			strings.Contains(lower, "maximum context length") || strings.Contains(lower, "exceed context limit"))
+	e.tooLong = class == http.StatusRequestEntityTooLarge || class == http.StatusBadRequest &&
+		(e.Code == "context_length_exceeded" || slices.ContainsFunc(tooLongWords, func(w string) bool { return strings.Contains(lower, w) }))
 	switch {
-	case status == http.StatusTooManyRequests:
+	case class == http.StatusTooManyRequests:
 		e.Passing = e.Code != "insufficient_quota" // an empty account does not fill while we wait
-	case status == http.StatusRequestTimeout, status == statusOverloaded, status >= 500:
+	case class == http.StatusRequestTimeout, class == statusOverloaded, class >= 500:
 		e.Passing = true
 	}
+	if header.Get("X-Should-Retry") == "false" {
+		e.Passing = false
+	}
 	return e
+}
+
+// classOf is the status that an error with status 200 should have had: the number that some gateways give as its code,
+// else what its type says; 200 if neither does (wire.md A108).
+func classOf(body []byte, code string) int {
+	if n := int(gjson.GetBytes(body, "error.code").Int()); n >= 400 && n < 600 {
+		return n
+	}
+	switch code {
+	case "invalid_request_error", "context_length_exceeded":
+		return http.StatusBadRequest
+	case "request_too_large":
+		return http.StatusRequestEntityTooLarge
+	case "rate_limit_error", "rate_limit_exceeded":
+		return http.StatusTooManyRequests
+	case "api_error", "server_error", "timeout_error":
+		return http.StatusInternalServerError
+	case "overloaded_error":
+		return statusOverloaded
+	}
+	return http.StatusOK
 }
 
 // maxMessage bounds what of a provider's words goes into an error.

@@ -50,7 +50,7 @@ func TestAnthropic(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := llm.Response{Text: "one two", Stop: llm.StopEnd, Usage: engine.Usage{Prompt: 18, Output: 7, CacheRead: 5, CacheWrite: 3}}
+	want := llm.Response{Text: "one two", Stop: llm.StopEnd, Thinking: true, Attempts: 1, Usage: engine.Usage{Prompt: 18, Output: 7, CacheRead: 5, CacheWrite: 3}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -70,7 +70,7 @@ func TestOpenAI(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := llm.Response{Text: "yes", Stop: llm.StopLength, Usage: engine.Usage{Prompt: 10, Output: 7, Reasoning: 2, CacheRead: 4}}
+	want := llm.Response{Text: "yes", Stop: llm.StopLength, Thinking: true, Attempts: 1, Usage: engine.Usage{Prompt: 10, Output: 7, Reasoning: 2, CacheRead: 4}}
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -85,13 +85,13 @@ func TestOpenAI(t *testing.T) {
 
 func TestStops(t *testing.T) {
 	for reason, want := range map[string]string{"end_turn": llm.StopEnd, "max_tokens": llm.StopLength, "tool_use": llm.StopTool, "refusal": llm.StopRefusal, "pause_turn": "pause_turn"} {
-		got, err := open(t, "anthropic:m", llmtest.New(t, llmtest.Anthropic("", reason)).URL).Complete(t.Context(), ask)
+		got, err := open(t, "anthropic:m", llmtest.New(t, llmtest.Anthropic.Stopped("", reason)).URL).Complete(t.Context(), ask)
 		if err != nil || got.Stop != want || got.Text != "" {
 			t.Errorf("%s: %+v, %v", reason, got, err)
 		}
 	}
 	for reason, want := range map[string]string{"stop": llm.StopEnd, "length": llm.StopLength, "tool_calls": llm.StopTool, "content_filter": llm.StopRefusal} {
-		got, err := open(t, "openai:m", llmtest.New(t, llmtest.Chat("x", reason)).URL).Complete(t.Context(), ask)
+		got, err := open(t, "openai:m", llmtest.New(t, llmtest.Chat.Stopped("x", reason)).URL).Complete(t.Context(), ask)
 		if err != nil || got.Stop != want {
 			t.Errorf("%s: %+v, %v", reason, got, err)
 		}
@@ -100,7 +100,7 @@ func TestStops(t *testing.T) {
 
 // Failures that may pass are repeated, with the same body; those that cannot are not.
 func TestRetries(t *testing.T) {
-	good := llmtest.Anthropic("ok", "end_turn")
+	good := llmtest.Anthropic.Stopped("ok", "end_turn")
 	fail := func(status int, body string) llmtest.Reply {
 		return llmtest.Reply{Status: status, Body: body, Header: map[string]string{"Retry-After-Ms": "2"}}
 	}
@@ -187,12 +187,12 @@ func TestDeadline(t *testing.T) {
 		cause := errors.New("draining")
 		ctx, cancel := context.WithCancelCause(t.Context())
 		cancel(cause)
-		if _, err := open(t, "openai:m", llmtest.New(t, llmtest.Chat("x", "stop")).URL).Complete(ctx, ask); !errors.Is(err, cause) {
+		if _, err := open(t, "openai:m", llmtest.New(t, llmtest.Chat.Stopped("x", "stop")).URL).Complete(ctx, ask); !errors.Is(err, cause) {
 			t.Errorf("got %v", err)
 		}
 	})
 	t.Run("one attempt hangs", func(t *testing.T) {
-		s := llmtest.New(t, llmtest.Reply{Hang: true}, llmtest.Chat("x", "stop"))
+		s := llmtest.New(t, llmtest.Reply{Hang: true}, llmtest.Chat.Stopped("x", "stop"))
 		got, err := open(t, "openai:m", s.URL, func(c *llm.Config) { c.Timeout = 50 * time.Millisecond }).Complete(t.Context(), ask)
 		if err != nil || got.Text != "x" {
 			t.Errorf("%+v, %v", got, err)

@@ -13,17 +13,23 @@ import (
 const maxWait = 20 * time.Second
 
 // retry runs attempt until it succeeds, fails for good, has been repeated often enough, or no time is left to wait as
-// long as the provider asks.
-func (c *client) retry(ctx context.Context, attempt func() error) error {
+// long as the provider asks. The answer, and an [*Error], say how many attempts there were.
+func (c *client) retry(ctx context.Context, attempt func() (Response, error)) (Response, error) {
 	pace := backoff.NewExponentialBackOff()
 	pace.InitialInterval = c.Wait
 	pace.MaxInterval = maxWait
 	pace.MaxElapsedTime = 0 // the context and the count end it
 	asked := &asked{BackOff: pace, ctx: ctx}
+	var out Response
 	var last error
+	attempts := 0
 	err := backoff.Retry(func() error {
-		last = attempt()
+		attempts++
+		out, last = attempt()
 		refused, ok := errors.AsType[*Error](last)
+		if ok {
+			refused.Attempts = attempts
+		}
 		switch {
 		case last == nil:
 			return nil
@@ -33,16 +39,14 @@ func (c *client) retry(ctx context.Context, attempt func() error) error {
 		asked.after = refused.After
 		return last
 	}, backoff.WithContext(backoff.WithMaxRetries(asked, uint64(max(0, c.Retries))), ctx))
-	if err == nil {
-		return nil
+	switch {
+	case err == nil:
+		out.Attempts = attempts
+		return out, nil
+	case ctx.Err() == nil:
+		return Response{}, last
 	}
-	if ctx.Err() != nil {
-		if last == nil {
-			return fmt.Errorf("ask %s: %w", c.Config, context.Cause(ctx))
-		}
-		return fmt.Errorf("ask %s: %w; the last attempt: %w", c.Config, context.Cause(ctx), last)
-	}
-	return last
+	return Response{}, fmt.Errorf("ask %s: %w, in attempt %d of up to %d: %w", c.Config, context.Cause(ctx), attempts, max(0, c.Retries)+1, last)
 }
 
 // asked waits as long as the provider asks, else as the pace says; it stops where that would outlast the context.
