@@ -7,16 +7,18 @@ import (
 	"fmt"
 	mathrand "math/rand/v2"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/ullage/ullage/pkg/record"
 )
 
 // The service of the summarisers (bus.md §1.10). What travels is the time left, never a clock's reading: the clocks
 // of two machines differ.
 const (
+	foldService   = "summarizer"
 	foldSubject   = "svc.sum.fold"
 	cancelSubject = "svc.sum.cancel"
 
@@ -24,19 +26,32 @@ const (
 	foldIDHeader   = "Fold-Id"
 	foldLeftHeader = "Fold-Remaining-Ms"
 
+	foldTenantHeader = "Fold-Tenant"
+	foldTaskHeader   = "Fold-Task"
+	foldRoomHeader   = "Fold-Room"
+	foldWaitHeader   = "Fold-Wait" // "yes": rather a place in the waiting room than a busy answer
+
 	codeBusy   = "503"
 	codeAtIt   = "409" // to a hedge: this worker is the one that is slow
 	codeFailed = "500"
 	codeBad    = "400"
 
-	foldTries  = 3  // workers to ask, when those asked are busy
+	foldLooks  = 2  // askings for a free slot alone: another worker may have one
+	foldTries  = 3  // askings after these, that would rather wait than be told that all is busy
 	hedgeTries = 12 // times to ask for another worker than the one that is at it: chance picks, of two each the other
 )
 
-// FoldRequest asks for one fold. Key names the work (coverage, prior digest): workers do equal work once.
+// FoldRequest asks for one fold.
 type FoldRequest struct {
-	Key     string
+	Key     string // names the work (coverage, prior digest): workers do equal work once
 	Payload []byte
+
+	// Task is whose fold it is: where slots are short, tenants share them evenly. Optional; in a [QueuedFold] its own
+	// Task counts.
+	Task record.Key
+	// Room says how urgent it is: permille of the window that is left below the hard limit. Less is more urgent; 0 or
+	// less: there is none left.
+	Room int
 }
 
 // FoldOptions bound the wait.
@@ -51,16 +66,20 @@ type FoldError struct{ Code, Reason string }
 
 func (e *FoldError) Error() string { return "summariser: " + e.Reason }
 
-// RequestFold asks the summarisers for a fold and returns the answer of the first that gives one. Errors: at once
-// [ErrNoWorkers]; [ErrBusy] when three that were asked were busy; *[FoldError] when one failed; the context's error
+// RequestFold asks the summarisers for a fold and returns the answer of the first that gives one. Where no slot is free
+// it waits in a worker's waiting room. Errors: at once [ErrNoWorkers]; [ErrBusy] when the rooms of those asked were full; *[FoldError] when one failed; the context's error
 // at the deadline. When it returns, a worker still at it has been told to stop.
 func (b *Bus) RequestFold(ctx context.Context, request FoldRequest, options FoldOptions) ([]byte, error) {
 	set(&options.Deadline, 20*time.Second)
-	if request.Key == "" || strings.ContainsAny(request.Key, "\r\n") {
-		return nil, fmt.Errorf("request fold: key %q is empty or has line breaks", request.Key)
+	err := checkFoldKey(request.Key)
+	if err == nil && request.Task != (record.Key{}) {
+		err = checkKey(request.Task)
 	}
-	if limit := b.bulk.MaxPayload(); int64(len(request.Payload)) > limit-1024 {
-		return nil, fmt.Errorf("request fold %s: %d bytes, and the servers take %d: %w", request.Key, len(request.Payload), limit-1024, ErrTooLarge)
+	if err != nil {
+		return nil, fmt.Errorf("request fold: %w", err)
+	}
+	if limit := b.bulk.MaxPayload(); int64(len(request.Payload)) > limit-2048 {
+		return nil, fmt.Errorf("request fold %s: %d bytes, and the servers take %d: %w", request.Key, len(request.Payload), limit-2048, ErrTooLarge)
 	}
 	ctx, leave, err := b.enter(ctx)
 	if err != nil {
@@ -73,6 +92,26 @@ func (b *Bus) RequestFold(ctx context.Context, request FoldRequest, options Fold
 		return nil, fmt.Errorf("request fold %s: %w", request.Key, err)
 	}
 	return reply, nil
+}
+
+// presence bounds the asking for workers, where the caller sets no bound.
+const presence = 2 * time.Second
+
+// Summarizers is nil if at least one summariser serves, and [ErrNoWorkers], at once, if none does.
+func (b *Bus) Summarizers(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, presence)
+	defer cancel()
+	subject, err := micro.ControlSubject(micro.PingVerb, foldService, "")
+	if err == nil {
+		_, err = b.bulk.RequestWithContext(ctx, subject, nil)
+	}
+	switch {
+	case errors.Is(err, nats.ErrNoResponders):
+		return ErrNoWorkers
+	case err != nil:
+		return fmt.Errorf("ask for summarisers: %w", err)
+	}
+	return nil
 }
 
 type foldAnswer struct {
@@ -139,6 +178,12 @@ func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string) ([]by
 		m.Data = request.Payload
 		m.Header.Set(foldKeyHeader, request.Key)
 		m.Header.Set(foldIDHeader, id)
+		m.Header.Set(foldTenantHeader, request.Task.Tenant)
+		m.Header.Set(foldTaskHeader, request.Task.Task)
+		m.Header.Set(foldRoomHeader, strconv.Itoa(request.Room))
+		if busy >= foldLooks {
+			m.Header.Set(foldWaitHeader, "yes")
+		}
 		deadline, _ := ctx.Deadline()
 		m.Header.Set(foldLeftHeader, strconv.FormatInt(max(1, time.Until(deadline).Milliseconds()), 10))
 		answer, err := b.bulk.RequestMsgWithContext(ctx, m)
@@ -157,7 +202,7 @@ func (b *Bus) askFold(ctx context.Context, request FoldRequest, id string) ([]by
 		case code != codeAtIt:
 			return nil, &FoldError{Code: code, Reason: answer.Header.Get(micro.ErrorHeader)}
 		}
-		if busy == foldTries || try == hedgeTries {
+		if busy == foldLooks+foldTries || try == hedgeTries {
 			b.count.foldsBusy.Add(1)
 			return nil, ErrBusy
 		}

@@ -11,18 +11,33 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+
+	"github.com/ullage/ullage/pkg/record"
 )
 
 // FoldConfig says how much a summariser takes on.
 type FoldConfig struct {
-	Slots int // folds at once; more are answered busy. Defaults to 4
+	Slots int // folds at once. Defaults to 4
+	// Waiting is how many requests may wait for a slot; those beyond are answered busy. Defaults to 2 × Slots;
+	// negative: none.
+	Waiting int
+	// Background is how many of the slots jobs of the queue may hold. Defaults to half of Slots, at least 1; negative:
+	// none, and this worker takes no jobs.
+	Background int
+	// BackgroundDeadline of one job: then it is given back, to be tried again. Defaults to 5 min.
+	BackgroundDeadline time.Duration
 }
 
 // FoldJob is one fold to make. Its context ends when nobody waits for it any more.
 type FoldJob struct {
 	Key     string
 	Payload []byte
-	Left    time.Duration // that the first who asked will wait
+	Left    time.Duration // that the first who asked will still wait
+	Task    record.Key    // whose fold it is; empty where the request did not say
+	Room    int           // permille of the window left below the hard limit, as the request said
+
+	Background bool   // it comes from the queue ([Bus.QueueFold]), and no request for it had come when it began
+	Kind       string // of a job of the queue; else empty
 }
 
 // ServeFolds answers fold requests, as one of a queue group, until ctx ends or the bus drains; then it takes no more,
@@ -41,7 +56,7 @@ func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(conte
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	s := &foldServer{bus: b, handler: handler, work: work, slots: cfg.Slots, byKey: map[string]*fold{}, byID: map[string]*fold{}}
-	service, err := micro.AddService(b.bulk, micro.Config{Name: "summarizer", Version: "1.0.0", Description: "makes floor summaries"})
+	service, err := micro.AddService(b.bulk, micro.Config{Name: foldService, Version: "1.0.0", Description: "makes floor summaries"})
 	if err != nil {
 		return fmt.Errorf("serve folds: %w", err)
 	}

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Lag is what the minters still owe.
+// Lag is what workers still owe.
 type Lag struct {
 	Waiting uint64 // not handed out yet
 	InHand  uint64 // handed out and not answered for, delayed ones included
@@ -23,6 +23,11 @@ func (b *Bus) MintLag(ctx context.Context) (Lag, error) {
 		lag.InHand += one.InHand
 	}
 	return lag, err
+}
+
+// FoldLag asks how far the summarisers are behind with the queued folds.
+func (b *Bus) FoldLag(ctx context.Context) (Lag, error) {
+	return b.lagOf(ctx, Pos{Stream: foldStream})
 }
 
 // MintIdle reports whether every entry at or before each of the places has been answered for: minted, or given up as
@@ -46,7 +51,7 @@ func (b *Bus) MintIdle(ctx context.Context, upTo ...Pos) (bool, error) {
 func (b *Bus) lagOf(ctx context.Context, upTo Pos) (Lag, error) {
 	lag, err := b.consumerLag(ctx, upTo)
 	if err != nil {
-		return Lag{}, fmt.Errorf("ask the minters' lag on stream %s: %w", upTo.Stream, err)
+		return Lag{}, fmt.Errorf("ask the workers' lag on stream %s: %w", upTo.Stream, err)
 	}
 	return lag, nil
 }
@@ -60,7 +65,7 @@ func (b *Bus) consumerLag(ctx context.Context, upTo Pos) (Lag, error) {
 		}
 		last = head.Seq
 	}
-	consumer, err := b.bulkJS.Consumer(ctx, upTo.Stream, mintConsumer)
+	consumer, err := b.bulkJS.Consumer(ctx, upTo.Stream, workers(b.cfg, upTo.Stream).Durable)
 	if err != nil {
 		return Lag{}, err
 	}

@@ -18,7 +18,9 @@ const (
 	controlStream = "CTL"
 	deadStream    = "DLQ"
 	redoStream    = "REDO"
+	foldStream    = "FOLD_Q"
 	mintConsumer  = "mint"
+	foldConsumer  = "fold"
 )
 
 // streamSet is the streams as this process found or made them.
@@ -110,12 +112,17 @@ func plan(cfg Config, k, replicas int) []jetstream.StreamConfig {
 	streams = append(streams, base(controlStream, share(1, 4), "ctl.>"))
 	// Dead letters are looked at, replayed and dropped one by one; beyond their bound the oldest give way, since a
 	// full heap of failures must not hold up the lane.
-	dead := base(deadStream, share(1, 4), "dlq.>", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.*."+mintConsumer)
+	dead := base(deadStream, share(1, 4), "dlq.>", "$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES.*."+mintConsumer,
+		"$JS.EVENT.ADVISORY.CONSUMER.MAX_DELIVERIES."+foldStream+"."+foldConsumer)
 	dead.Discard, dead.DenyDelete = jetstream.DiscardOld, false
 	// Orders to mint an entry once more name it by stream and sequence.
 	redo := base(redoStream, share(1, 4), "redo.>")
 	redo.Discard, redo.DenyDelete, redo.MaxAge = jetstream.DiscardOld, false, 30*24*time.Hour
-	return append(streams, dead, redo)
+	// A job goes when it was answered for. One for each task and kind: the newest. A full queue refuses, and never drops
+	// another task's job; but one that nobody took for a week is of no use, and its task asks again when it goes on.
+	folds := base(foldStream, share(1, 4), "foldq.>")
+	folds.Retention, folds.DenyDelete, folds.MaxMsgsPerSubject, folds.MaxAge = jetstream.WorkQueuePolicy, false, 1, 7*24*time.Hour
+	return append(streams, dead, redo, folds)
 }
 
 func partitionSubjects(prefix string, i, k int) []string {
@@ -153,12 +160,12 @@ func ensureStreams(ctx context.Context, cfg Config, js jetstream.JetStream, clus
 			return nil, fmt.Errorf("open stream %s: %w", want.Name, err)
 		}
 		set.epochs[want.Name] = epochOf(info)
-		if want.Name != deadStream && want.Name != redoStream {
+		if want.Name != deadStream && want.Name != redoStream && want.Name != foldStream {
 			set.names = append(set.names, want.Name)
 		}
-		if want.Name == redoStream || strings.HasPrefix(want.Name, "REC_") {
-			if err := ensureMint(ctx, cfg, js, want.Name); err != nil {
-				return nil, fmt.Errorf("open consumer %s of stream %s: %w", mintConsumer, want.Name, err)
+		if consumer := workers(cfg, want.Name); consumer.Durable != "" {
+			if err := ensureWorkers(ctx, cfg, js, want.Name, consumer); err != nil {
+				return nil, fmt.Errorf("open consumer %s of stream %s: %w", consumer.Durable, want.Name, err)
 			}
 		}
 	}
@@ -191,6 +198,9 @@ func ensureStream(ctx context.Context, cfg Config, js jetstream.JetStream, want 
 	if err != nil {
 		return nil, err
 	}
+	if s, err = giveSubjects(ctx, js, s, want); err != nil {
+		return nil, err
+	}
 	info := s.CachedInfo()
 	if fault := unsafeSetting(info.Config, want); fault != "" {
 		return nil, fmt.Errorf("%s; entries could be lost, so it is not used: put the setting right with the nats tool", fault)
@@ -207,6 +217,22 @@ func ensureStream(ctx context.Context, cfg Config, js jetstream.JetStream, want 
 		info = s.CachedInfo()
 	}
 	return info, nil
+}
+
+// giveSubjects lets a stream of an earlier version listen on what has been added since: the advisories of a new
+// consumer. One that listens on anything else is left for unsafeSetting to refuse.
+func giveSubjects(ctx context.Context, js jetstream.JetStream, s jetstream.Stream, want jetstream.StreamConfig) (jetstream.Stream, error) {
+	config := s.CachedInfo().Config
+	if want.Name != deadStream || len(config.Subjects) >= len(want.Subjects) {
+		return s, nil
+	}
+	for _, subject := range config.Subjects {
+		if !slices.Contains(want.Subjects, subject) {
+			return s, nil
+		}
+	}
+	config.Subjects = want.Subjects
+	return js.UpdateStream(ctx, config)
 }
 
 // unsafeSetting says what is wrong with a stream that somebody else made, "" if nothing.
@@ -232,21 +258,38 @@ func unsafeSetting(have, want jetstream.StreamConfig) string {
 		return fmt.Sprintf("allow_direct is %v", have.AllowDirect)
 	case want.MaxAge == 0 && have.MaxAge != 0:
 		return fmt.Sprintf("its entries expire after %s", have.MaxAge)
-	case have.MaxMsgs > 0 && want.Discard == jetstream.DiscardOld, have.MaxMsgsPerSubject > 0 && !have.DiscardNewPerSubject:
+	case want.MaxMsgsPerSubject > 0 && (have.MaxMsgsPerSubject != want.MaxMsgsPerSubject || have.DiscardNewPerSubject):
+		return "it does not keep the newest entry of each subject, and that one alone"
+	case have.MaxMsgs > 0 && want.Discard == jetstream.DiscardOld,
+		want.MaxMsgsPerSubject <= 0 && have.MaxMsgsPerSubject > 0 && !have.DiscardNewPerSubject:
 		return "it discards entries beyond a number of messages"
 	}
 	return ""
 }
 
-// ensureMint makes the consumer that all minters of a stream share, so that events count as waiting from the first
-// on, a minter connected or not. In a cluster the first to come sets it; embedded, the configuration does.
+// workers is the consumer that all who work on a stream share; one without a name where nobody does.
 //
-// BackOff stays unset: its first value would silently replace AckWait (bus.md §1.6).
-func ensureMint(ctx context.Context, cfg Config, js jetstream.JetStream, stream string) error {
-	want := jetstream.ConsumerConfig{
-		Durable: mintConsumer, DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy,
+// BackOff stays unset: its first value would silently replace AckWait (bus.md §1.6). The queue of folds allows one
+// delivery more than a job may fail: whoever gets that one makes a dead letter of the job, its payload included, where
+// the server would only note a place on a queue that forgets.
+func workers(cfg Config, stream string) jetstream.ConsumerConfig {
+	consumer := jetstream.ConsumerConfig{
+		DeliverPolicy: jetstream.DeliverAllPolicy, AckPolicy: jetstream.AckExplicitPolicy,
 		AckWait: cfg.AckWait, MaxDeliver: cfg.MaxDeliver, MaxAckPending: cfg.MaxAckPending, MaxWaiting: 512,
 	}
+	switch {
+	case stream == foldStream:
+		consumer.Durable = foldConsumer
+		consumer.MaxDeliver++
+	case stream == redoStream || strings.HasPrefix(stream, "REC_"):
+		consumer.Durable = mintConsumer
+	}
+	return consumer
+}
+
+// ensureWorkers makes the consumer, so that entries count as waiting from the first on, a worker connected or not. In
+// a cluster the first to come sets it; embedded, the configuration does.
+func ensureWorkers(ctx context.Context, cfg Config, js jetstream.JetStream, stream string, want jetstream.ConsumerConfig) error {
 	if cfg.embedded() {
 		_, err := js.CreateOrUpdateConsumer(ctx, stream, want)
 		return err
