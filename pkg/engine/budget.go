@@ -17,7 +17,13 @@ type Budget struct {
 	MinRoomPermille   int `json:"min_room_permille,omitempty"`             // COMPACTION_MIN_ROOM_RATIO, 0 as specified
 	// RunwaySteps: a pass that comes within so many steps of the one before must leave room for as many mean steps,
 	// as far as ① and ② can. COMPACTION_RUNWAY_STEPS, 4; -1 turns the rule off, as specified.
-	RunwaySteps    int  `json:"runway_steps,omitempty"`
+	RunwaySteps int `json:"runway_steps,omitempty"`
+	// AheadPermille: from here in the band between stop′ and trigger′ on, a fold is asked for before it is needed.
+	// COMPACTION_FOLD_AHEAD_RATIO, 500; -1 turns it off.
+	AheadPermille int `json:"fold_ahead_permille,omitempty"`
+	// DriftDepth: a digest that is so many folds upon folds is made from raw at the next chance where nobody waits.
+	// COMPACTION_DRIFT_DEPTH, 3; -1 turns it off.
+	DriftDepth     int  `json:"drift_depth,omitempty"`
 	Precompact     int  `json:"precompact_tokens,omitempty"` // COMPACTION_PRECOMPACT_TOKENS, 1,000
 	TightSpecified bool `json:"tight_specified,omitempty"`   // COMPACTION_TIGHT=specified
 	JointLimit     bool `json:"joint_limit,omitempty"`       // the model enforces input + output ≤ window (A109)
@@ -34,6 +40,8 @@ const (
 	DefaultMinSaving  = 50
 	DefaultRunway     = 4
 	DefaultPrecompact = 1000
+	DefaultAhead      = 500
+	DefaultDriftDepth = 3
 	maxReserved       = 20000
 )
 
@@ -76,6 +84,8 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 	def(&b.SummaryCap, DefaultSummaryCap)
 	def(&b.MinSavingPermille, DefaultMinSaving)
 	def(&b.RunwaySteps, DefaultRunway)
+	def(&b.AheadPermille, DefaultAhead)
+	def(&b.DriftDepth, DefaultDriftDepth)
 	def(&b.Precompact, DefaultPrecompact)
 	if reserved > 0 {
 		b.OutputReserved = reserved
@@ -96,8 +106,8 @@ func (b Budget) Resolve(reserved int) (Budget, error) {
 	case b.StopPermille >= b.TriggerPermille:
 		return b, fmt.Errorf("budget: stop ratio %.3f is not below trigger ratio %.3f; a pass would have nothing to reclaim",
 			float64(b.StopPermille)/1000, float64(b.TriggerPermille)/1000)
-	case b.MinSavingPermille > 1000 || b.MinRoomPermille > 1000:
-		return b, fmt.Errorf("budget: a ratio over 1 (min_saving %d ‰, min_room %d ‰)", b.MinSavingPermille, b.MinRoomPermille)
+	case b.MinSavingPermille > 1000 || b.MinRoomPermille > 1000 || b.AheadPermille > 1000:
+		return b, fmt.Errorf("budget: a ratio over 1 (min_saving %d ‰, min_room %d ‰, fold_ahead %d ‰)", b.MinSavingPermille, b.MinRoomPermille, b.AheadPermille)
 	}
 	return b, nil
 }

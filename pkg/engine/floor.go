@@ -81,31 +81,73 @@ func (d *decision) foldGain(k int) int {
 // crumb is the least span that ② folds, unless the fold alone reaches trigger′.
 func (d *decision) crumb() int { return max(2*d.b.SummaryCap, d.b.WEff()/20) }
 
-// doFold asks for the summary of the steps before k and takes it in, if the view gets smaller by it (law 13).
-func (d *decision) doFold(k int, tier Tier, fold FoldFunc) bool {
+// request is the request for a summary of the steps before k. It is merged onto the widest fold before it, applied or
+// available; one that nobody waits for is made from raw where the digest is a fold upon too many folds (drift reset).
+func (d *decision) request(k int, tier Tier, unhurried bool) Fold {
 	s := d.s
 	to := s.steps[k-1].First
-	f := Fold{Coverage: s.Coverage(to), Tier: tier, Cap: d.b.SummaryCap, WEff: d.b.WEff(), FromStep: 1, ToStep: k - 1, Steps: k - 1}
-	if s.fold != nil {
-		prior := *s.fold
-		f.Prior, f.Base, f.FromStep = &prior, prior.Coverage, s.foldStep+1
-		f.Messages = s.msgs[s.foldTo:to]
-	} else {
+	f := Fold{Coverage: s.Coverage(to), Tier: tier, Cap: d.b.SummaryCap, WEff: d.b.WEff(), FromStep: 1, ToStep: k - 1, Steps: k - 1, Pins: s.snap.Pins}
+	prior, from := s.fold, s.foldTo
+	if b := d.better(); b != nil {
+		prior = b
+	}
+	if j, sum := d.widestReady(k - 1); sum != nil {
+		prior, from = sum, s.steps[j-1].First
+	}
+	switch {
+	case prior == nil:
 		f.Messages = s.msgs[:to]
 		f.Prior = s.adopted()
+	case unhurried && d.b.DriftDepth > 0 && prior.Depth >= d.b.DriftDepth && s.adopted() == nil:
+		old := *prior
+		f.Old, f.Messages = &old, s.msgs[:to]
+	default:
+		p := *prior
+		f.Prior, f.Base, f.FromStep = &p, p.Coverage, p.Steps+1
+		f.Messages = s.msgs[from:to]
 	}
+	return f
+}
+
+// doFold folds the steps before k: by the widest summary that is available and leaves at most enough, else by one that
+// is asked for. It is false if the view did not get smaller by it (law 13), or if somebody cancelled it.
+func (d *decision) doFold(k int, tier Tier, enough int, fold FoldFunc) bool {
+	if j, sum := d.widestReady(k); sum != nil && d.leaves(j, sum) <= enough {
+		return d.take(j, sum)
+	}
+	if j := d.inFlight(); tier == TierFloor && j > 0 && j <= k && d.size()-d.foldGain(j) <= enough {
+		k = j // it is on its way: what is waited for is the rest of it
+	}
+	f := d.request(k, tier, tier == TierNone)
 	sum := fold(f)
+	if sum.Source == 0 && tier != TierBreakFloor {
+		d.r.Notes = append(d.r.Notes, "the fold was cancelled by a hook")
+		return false
+	}
 	sum.Coverage, sum.Steps = f.Coverage, f.Steps
-	span := d.spanSize(k)
-	head := Size{Text: baseTokens(len(HeadText(&sum)))}
-	gain := span.add(s.head).sub(head)
-	if gain.at(d.scale) <= 0 {
+	return d.take(k, &sum)
+}
+
+// realGain is what a summary that is there saves in the place of the steps before k.
+func (d *decision) realGain(k int, sum *Summary) Size {
+	head := Size{Text: baseTokens(len(HeadText(sum)))}
+	if d.s.fold != nil && d.s.steps[k-1].First <= d.s.foldTo {
+		return d.s.head.sub(head) // the same span under another digest
+	}
+	return d.spanSize(k).add(d.s.head).sub(head)
+}
+
+// take puts a summary in the place of the steps before k, if the view gets smaller by it.
+func (d *decision) take(k int, sum *Summary) bool {
+	gain := d.realGain(k, sum)
+	if gain.at(d.scale) <= 0 && (d.s.fold == nil || sum.Coverage != d.s.fold.Coverage) {
 		d.r.Notes = append(d.r.Notes, "a summary was not used: it is not smaller than what it would replace")
 		return false
 	}
 	// What this boundary chose inside the span is absorbed: its saving was in the span's size already.
-	d.fold, d.foldK, d.foldSaves = &sum, k, gain
+	d.fold, d.foldK, d.foldSaves = sum, k, gain
 	d.saved = d.saved.add(gain)
+	d.a.Looked = 0
 	return true
 }
 

@@ -5,19 +5,40 @@ package engine
 func (d *decision) preflight(fold FoldFunc) {
 	d.r.Pred = d.size()
 	d.r.Outcome = d.unreduced()
-	if d.size() <= d.trigger() || d.a.Gate.Invalid {
-		return
-	}
-	k := d.preflightStep()
-	if k == 0 {
-		d.r.Outcome = Held
-		return
-	}
 	before := d.size()
-	if d.doFold(k, TierNone, fold) {
+	if d.a.Gate.Invalid || before <= d.trigger() && !d.in.Manual {
+		if d.in.ColdCache && !d.a.Gate.Invalid && d.exchange(before) {
+			d.r.Outcome = Folded
+		}
+		return
+	}
+	k, enough := d.preflightStep(), d.trigger()
+	if d.in.Manual {
+		k, enough = d.manualStep(), 0
+	}
+	if k == 0 {
+		if before > d.trigger() {
+			d.r.Outcome = Held
+		}
+		return
+	}
+	if d.doFold(k, TierNone, enough, fold) {
 		d.rise(TierNone, before)
 		d.r.Outcome = Folded
 	}
+}
+
+// manualStep is where a compaction that somebody asked for folds: all steps but the last N, 0 if that saves nothing.
+func (d *decision) manualStep() int {
+	for k := d.s.nearFrom(d.b.ProtectSteps); k >= 2; k-- {
+		if d.canFold(k) {
+			if d.foldGain(k) > 0 {
+				return k
+			}
+			return 0
+		}
+	}
+	return 0
 }
 
 // preflightStep is where a preflight folds: at ②'s boundary, or behind it where a fold there would leave the checkpoint
@@ -107,6 +128,11 @@ func (d *decision) climb(fold FoldFunc, acted bool) {
 	}
 	p := d.choosePlan(super)
 	d.r.Misses = p.misses
+	if d.holdsFor(p) {
+		d.r.Outcome = Held
+		d.r.Notes = append(d.r.Notes, "held: the fold that was asked for ahead is on its way")
+		return
+	}
 	d.carryOut(p, super, fold)
 
 	if d.size() < before {
@@ -217,7 +243,11 @@ func (d *decision) carryOut(p *plan, super map[int]bool, fold FoldFunc) {
 	before, had := d.size(), d.byTier()
 	d.forms, d.order, d.saved = p.forms, p.order, p.saved
 	if p.foldK > 0 {
-		d.doFold(p.foldK, p.foldTier, fold)
+		enough := d.roomLimit()
+		if p.foldTier == TierBreakFloor {
+			enough = d.limit()
+		}
+		d.doFold(p.foldK, p.foldTier, enough, fold)
 	}
 	last := p.foldTier == TierBreakFloor || d.lastFoldable() == 0
 	if last && d.size() > d.trigger() {
@@ -230,7 +260,11 @@ func (d *decision) carryOut(p *plan, super map[int]bool, fold FoldFunc) {
 		}
 		d.breakShrink(from, super)
 	}
-	d.account(before, had, p.foldTier)
+	foldTier := p.foldTier
+	if d.exchange(before) {
+		foldTier = TierShrink
+	}
+	d.account(before, had, foldTier)
 }
 
 // byTier is what the forms that were chosen so far save, by the tier that chose them.

@@ -62,6 +62,9 @@ type run struct {
 	done  map[int]bool
 	rungs map[string]engine.Rung
 
+	ready map[engine.Coverage]engine.Summary // folds that are available
+	asked []engine.Fold                      // folds that were asked for ahead and have not landed
+
 	wild   bool
 	folds  int
 	last   []engine.Message // the view that went out last, nil if none
@@ -69,9 +72,10 @@ type run struct {
 }
 
 func newRun(t *rapid.T) *run {
-	r := &run{t: t, b: enginetest.Budget(t), mint: map[engine.CallID][]engine.Form{}, done: map[int]bool{}, rungs: map[string]engine.Rung{}}
+	r := &run{t: t, b: enginetest.Budget(t), mint: map[engine.CallID][]engine.Form{}, done: map[int]bool{}, rungs: map[string]engine.Rung{}, ready: map[engine.Coverage]engine.Summary{}}
 	r.s = engine.NewState(nil, engine.Snapshot{})
 	r.in = engine.Input{Budget: r.b, Model: "m", Instructions: rapid.IntRange(0, r.b.Window).Draw(t, "instructions"), Access: enginetest.Files}
+	r.in.FoldsAhead = rapid.Bool().Draw(t, "folds ahead")
 	if rapid.Bool().Draw(t, "recall") {
 		r.in.Recall = "view_tool_call"
 	}
@@ -93,6 +97,10 @@ func (r *run) extend() {
 // fold answers with a digest whose size only the coverage decides: mostly small, sometimes larger than its span.
 func (r *run) fold(f engine.Fold) engine.Summary {
 	r.folds++
+	return r.answer(f)
+}
+
+func (r *run) answer(f engine.Fold) engine.Summary {
 	size := 100 + int(f.Coverage[0])*8
 	if f.Coverage[1] < 20 {
 		size = 200000
@@ -114,7 +122,9 @@ func (r *run) view(s *engine.State) []engine.Message {
 func (r *run) boundary(where engine.Boundary) {
 	t, s := r.t, r.s
 	r.in.Boundary = where
-	r.in.Minted = maps.Clone(r.mint)
+	r.in.Minted, r.in.Ready = maps.Clone(r.mint), maps.Clone(r.ready)
+	r.in.ColdCache = rapid.IntRange(0, 7).Draw(t, "cold cache") == 0
+	r.in.Manual = where == engine.Preflight && rapid.IntRange(0, 7).Draw(t, "manual") == 0
 	r.in.Rejected = where == engine.Step && rapid.IntRange(0, 15).Draw(t, "rejected") == 0
 	before := r.view(s)
 	cold := s.Anchor().Real == 0
@@ -131,10 +141,11 @@ func (r *run) boundary(where engine.Boundary) {
 	if other := engine.NewState(r.h.Messages, r.snap).Decide(r.in, r.fold); !cmp.Equal(out, other, values) {
 		t.Fatalf("laws 2, 16: decided on a state made anew (-kept +anew):\n%s", cmp.Diff(out, other, values))
 	}
-	if !s.Fires(r.in) && (out.Folded != nil || out.Report.Tier > 0) {
+	if !s.Fires(r.in) && !r.in.ColdCache && (out.Folded != nil || out.Ahead != nil || out.Report.Tier > 0) {
 		t.Fatalf("Fires said no, and tier %d ran", out.Report.Tier)
 	}
 	r.moves(&out, before)
+	r.ahead(&out)
 
 	s.Commit(&out)
 	r.remember(&out)
@@ -148,6 +159,52 @@ func (r *run) boundary(where engine.Boundary) {
 		t.Fatalf("laws 2, 16: projection of the kept state and of one made anew (-kept +anew):\n%s", cmp.Diff(a, b, values))
 	}
 	r.outcome(&out, before, r.view(s), cold)
+}
+
+// ahead holds what was asked for, taken and waited for against DESIGN §3.4, and lets the pool answer: soon, late, or never.
+func (r *run) ahead(out *engine.Output) {
+	t, rep := r.t, &out.Report
+	if f := out.Folded; f != nil && r.folds == 0 {
+		have, ok := r.ready[f.Coverage]
+		if !ok || have.Text != f.Text || have.Source != f.Source {
+			t.Fatalf("a fold was applied that was neither asked for nor available: %v", rep.Fold)
+		}
+	}
+	if f := out.Ahead; f != nil {
+		switch {
+		case !r.in.FoldsAhead || r.in.Boundary != engine.Step || out.Folded != nil:
+			t.Fatalf("a %s asked for a fold ahead: %+v", rep.Boundary, rep.Ahead)
+		case f.Coverage != engine.ExtendCoverage(f.Base, f.Messages):
+			t.Fatal("the coverage of a fold ahead is not that of its span")
+		case f.Old != nil && (f.Prior != nil || f.FromStep != 1 || f.Old.Depth < r.b.DriftDepth):
+			t.Fatalf("a drift reset of a digest of depth %d begins at step %d", f.Old.Depth, f.FromStep)
+		case f.Steps >= rep.NearFrom:
+			t.Fatalf("law 7: a fold ahead covers step %d, the near window begins at %d", f.Steps, rep.NearFrom)
+		}
+		if rapid.IntRange(0, 3).Draw(t, "queued") > 0 {
+			out.Ask()
+			r.asked = append(r.asked, *f)
+		}
+	}
+	var waiting []engine.Fold
+	for _, f := range r.asked {
+		if rapid.IntRange(0, 2).Draw(t, "lands") > 0 {
+			waiting = append(waiting, f)
+			continue
+		}
+		sum := r.answer(f)
+		sum.Coverage, sum.Steps, sum.Ahead, sum.Source, sum.Depth = f.Coverage, f.Steps, true, engine.Model, 1
+		if f.Prior != nil {
+			sum.Depth = f.Prior.Depth + 1
+		}
+		r.ready[f.Coverage] = sum
+	}
+	r.asked = waiting
+	if f := out.Folded; f != nil && rapid.IntRange(0, 3).Draw(t, "a better one") == 0 {
+		sum := *f
+		sum.Source, sum.Text = engine.FromRaw, sum.Text[:len(sum.Text)/2]
+		r.ready[f.Coverage] = sum
+	}
 }
 
 // moves holds what the climb did against laws 7, 10 and 13.

@@ -13,6 +13,15 @@ type Input struct {
 	Outside int
 	// Minted are the forms that are available. They may be left out where [State.Fires] says that no tier will run.
 	Minted map[CallID][]Form
+	// Ready are the folds that are available, by coverage. They may be left out like Minted, but not at a preflight that
+	// fires, nor where ColdCache is said.
+	Ready map[Coverage]Summary
+	// FoldsAhead says that the shell takes requests for folds that nobody waits for ([Output.Ahead]).
+	FoldsAhead bool
+	// ColdCache says that the provider's prompt cache has lost the last view, so that a rewrite of it costs nothing.
+	ColdCache bool
+	// Manual says that somebody asked for a compaction: a preflight then folds all but the last N steps, whatever the size.
+	Manual bool
 	// Recall is the name under which the request's tools include view_tool_call, "" if they do not.
 	Recall string
 	// Rejected says that the provider refused the last view as too long: gate and holds do not apply.
@@ -24,8 +33,10 @@ type Input struct {
 type Output struct {
 	Applied []AppliedForm
 	Folded  *Summary
-	Anchor  Anchor
-	Report  Report
+	// Ahead is a fold to ask for in the background, nil for none; see [Output.Ask].
+	Ahead  *Fold
+	Anchor Anchor
+	Report Report
 }
 
 // Changed reports whether the boundary changed anything of the view that a later call must restore.
@@ -62,7 +73,7 @@ func (s *State) decide(in Input, fold FoldFunc) Output {
 func (s *State) Fires(in Input) bool {
 	d := s.begin(in)
 	d.measure()
-	return in.Rejected || d.size() > d.trigger() || d.bytesFire() || d.invalidGate()
+	return in.Rejected || in.Manual || d.size() > d.trigger() || d.bytesFire() || d.invalidGate() || d.lookDue()
 }
 
 // decision is the work sheet of one boundary: the state as it stands, and what would be changed on it.
@@ -85,6 +96,7 @@ type decision struct {
 	foldK int // steps before this one are folded by this boundary; 0: none
 
 	foldSaves Size
+	ahead     *Fold // asked for by a pass that is held for it
 
 	floors
 	r Report
@@ -203,13 +215,21 @@ func (d *decision) end() Output {
 		d.r.Outcome = HardLimit
 	}
 	if f := d.fold; f != nil {
-		d.r.Fold = &FoldReport{Coverage: f.Coverage.String(), Steps: f.Steps, Source: f.Source.String(), Ahead: f.Ahead, Depth: f.Depth, WaitedMS: f.WaitedMS}
+		d.r.Fold = &FoldReport{Coverage: f.Coverage.String(), Steps: f.Steps, Source: f.Source.String(), Ahead: f.Ahead, Depth: f.Depth, WaitedMS: f.WaitedMS, Repairs: f.Repairs, Drift: f.Drift}
 	}
 	if d.r.Moves == nil {
 		d.r.Moves = []Move{}
 	}
 	if d.r.Ladder == nil {
 		d.r.Ladder = []Rise{}
+	}
+	if d.fold == nil && d.r.Outcome != HardLimit {
+		if out.Ahead = d.ahead; out.Ahead == nil {
+			out.Ahead = d.lookAhead(false)
+		}
+		if out.Ahead != nil {
+			d.r.Ahead = &AheadReport{Coverage: out.Ahead.Coverage.String(), Steps: out.Ahead.Steps, FromRaw: out.Ahead.Old != nil}
+		}
 	}
 	a := &d.a
 	if changed {

@@ -30,8 +30,10 @@ type Report struct {
 	Gate     int         `json:"gate"`
 	Moves    []Move      `json:"moves"`
 	Fold     *FoldReport `json:"fold,omitempty"`
-	Restored Restored    `json:"restored"`
-	Notes    []string    `json:"notes,omitempty"`
+	// Ahead is the fold that this boundary asked for in the background.
+	Ahead    *AheadReport `json:"fold_ahead,omitempty"`
+	Restored Restored     `json:"restored"`
+	Notes    []string     `json:"notes,omitempty"`
 }
 
 // Rise is what one tier of a climb did to the predicted size.
@@ -60,6 +62,16 @@ type FoldReport struct {
 	Ahead    bool   `json:"ahead"`
 	Depth    int    `json:"depth"`
 	WaitedMS int    `json:"waited_ms"`
+	// What code had to put right in a model's words, and how far the digest before had drifted; see [Summary].
+	Repairs []Count `json:"repairs,omitempty"`
+	Drift   *Drift  `json:"drift,omitempty"`
+}
+
+// AheadReport is a fold that was asked for in the background.
+type AheadReport struct {
+	Coverage string `json:"coverage"`
+	Steps    int    `json:"steps"`
+	FromRaw  bool   `json:"from_raw,omitempty"` // a drift reset
 }
 
 // Restored counts what stood in the view before this boundary decided anything.

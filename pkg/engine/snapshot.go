@@ -9,6 +9,8 @@ type Snapshot struct {
 	Folds []Summary
 	// Anchor is the meta:anchor row.
 	Anchor Anchor
+	// Pins are the texts that were pinned through the API, oldest first. Each becomes a P0 line of the next digest.
+	Pins []string
 }
 
 // Source says who wrote a summary. Each merges onto the digest before it; a later one supersedes an earlier one
@@ -97,5 +99,5 @@ type Fold struct {
 }
 
 // FoldFunc answers a fold. It cannot fail: the floor is the last guard before overflow, so it must always produce
-// something (law 14).
+// something (law 14). A summary without a Source says that somebody cancelled the fold, which is no answer to ④.
 type FoldFunc func(Fold) Summary

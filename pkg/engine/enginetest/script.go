@@ -24,7 +24,10 @@ import (
 //	late ID out=N       a result that comes behind its step
 //	mint ID to=N        [drop] [segments=N] a form becomes available
 //	usage prompt=N      [output reasoning]
-//	compact | preflight [rejected]
+//	ahead on|off        whether the shell takes requests for folds ahead
+//	land                the fold asked for last becomes available [size=N depth=N]
+//	better size=N       a summary of the applied coverage by the next better source becomes available
+//	compact | preflight [rejected] [cold] [manual] [cancel]
 //	invalid             the validator refused the view
 //	restart             the process is lost: the state is made anew from messages and snapshot
 //	view | floors | anchor
@@ -35,6 +38,9 @@ type Script struct {
 	fed  int
 	in   engine.Input
 	fold int
+
+	asked  *engine.Fold
+	cancel bool
 }
 
 // RunScript plays one script.
@@ -108,12 +114,30 @@ func (e *Script) do(t *testing.T, d *datadriven.TestData) (string, error) {
 	case "usage":
 		u := engine.Usage{Prompt: num(d, "prompt", 0), Output: num(d, "output", 0), Reasoning: num(d, "reasoning", 0)}
 		e.anchor(engine.Observe(e.s.Anchor(), u, false))
+	case "ahead":
+		e.in.FoldsAhead = first(d) == "on"
+	case "land":
+		if e.asked == nil {
+			return "", fmt.Errorf("land: no fold was asked for")
+		}
+		sum := Fold(num(d, "size", e.fold) * 4)(*e.asked)
+		sum.Ahead, sum.Source, sum.Depth = true, engine.Model, num(d, "depth", sum.Depth)
+		e.land(e.asked.Coverage, e.asked.Steps, sum)
+		e.asked = nil
+	case "better":
+		if len(e.snap.Folds) == 0 {
+			return "", fmt.Errorf("better: nothing is folded")
+		}
+		last := e.snap.Folds[len(e.snap.Folds)-1]
+		sum := Fold(num(d, "size", e.fold) * 4)(engine.Fold{Coverage: last.Coverage})
+		sum.Source = min(last.Source+1, engine.FromRaw)
+		e.land(last.Coverage, last.Steps, sum)
 	case "compact", "preflight":
 		e.in.Boundary = engine.Step
 		if d.Cmd == "preflight" {
 			e.in.Boundary = engine.Preflight
 		}
-		e.in.Rejected = first(d) == "rejected"
+		e.in.Rejected, e.in.ColdCache, e.in.Manual, e.cancel = d.HasArg("rejected"), d.HasArg("cold"), d.HasArg("manual"), d.HasArg("cancel")
 		return e.compact(), nil
 	case "invalid":
 		e.anchor(e.s.Anchor().Invalidate(e.s.Turn()))
@@ -240,8 +264,15 @@ func (e *Script) compact() string {
 	asked := 0
 	out := e.s.Decide(e.in, func(f engine.Fold) engine.Summary {
 		asked++
+		if e.cancel {
+			return engine.Summary{}
+		}
 		return Fold(e.fold * 4)(f)
 	})
+	if out.Ahead != nil {
+		out.Ask()
+		e.asked = out.Ahead
+	}
 	e.s.Commit(&out)
 	e.snap.Applied = map[engine.Address][]engine.Form{}
 	for k, v := range e.snapApplied(&out) {
@@ -265,9 +296,20 @@ func (e *Script) compact() string {
 		fmt.Fprintf(&b, "  %s %.24s %s %d → %d\n", tierNames[m.Tier], m.Address, m.Rung, m.From, m.To)
 	}
 	if f := r.Fold; f != nil {
-		fmt.Fprintf(&b, "  folded steps 1 to %d, depth %d\n", f.Steps, f.Depth)
+		fmt.Fprintf(&b, "  folded steps 1 to %d, depth %d", f.Steps, f.Depth)
+		if asked == 0 {
+			fmt.Fprintf(&b, ", by a %s summary that was available", f.Source)
+		}
+		b.WriteString("\n")
 	} else if asked > 0 {
 		fmt.Fprintf(&b, "  a fold was asked for\n")
+	}
+	if a := r.Ahead; a != nil {
+		fmt.Fprintf(&b, "  asks ahead for a fold of steps 1 to %d", a.Steps)
+		if a.FromRaw {
+			b.WriteString(", from raw")
+		}
+		b.WriteString("\n")
 	}
 	if r.Misses > 0 {
 		fmt.Fprintf(&b, "  misses %d\n", r.Misses)
@@ -283,6 +325,15 @@ func (e *Script) compact() string {
 		fmt.Fprintf(&b, "  note: %s\n", n)
 	}
 	return b.String()
+}
+
+// land makes a summary available.
+func (e *Script) land(c engine.Coverage, steps int, sum engine.Summary) {
+	sum.Coverage, sum.Steps = c, steps
+	if e.in.Ready == nil {
+		e.in.Ready = map[engine.Coverage]engine.Summary{}
+	}
+	e.in.Ready[sum.Coverage] = sum
 }
 
 func (e *Script) snapApplied(out *engine.Output) map[engine.Address][]engine.Form {
