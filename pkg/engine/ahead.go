@@ -7,11 +7,11 @@ type Asked struct {
 	Steps    int      `json:"steps,omitempty"` // that it covers; 0: none was asked for
 }
 
-// Ask notes that out's fold ahead was asked for. The shell calls it once the request is safe with the pool, and does not
+// Ask notes that o's fold ahead was asked for. The shell calls it once the request is safe with the pool, and does not
 // where it could not be placed: the next boundary then asks again.
-func (out *Output) Ask() {
-	if out.Ahead != nil {
-		out.Anchor.Asked = Asked{Coverage: out.Ahead.Coverage, Steps: out.Ahead.Steps}
+func (o *Output) Ask() {
+	if o.Ahead != nil {
+		o.Anchor.Asked = Asked{Coverage: o.Ahead.Coverage, Steps: o.Ahead.Steps}
 	}
 }
 

@@ -34,7 +34,7 @@ type Anchor struct {
 	LastPass     int    `json:"last_pass,omitempty"` // the step of the last pass
 	Tight        bool   `json:"tight,omitempty"`     // the tight window was said once
 	Looked       int    `json:"looked,omitempty"`    // size at the last look ahead; 0: none since the last fold
-	Asked        Asked  `json:"asked"`               // the fold that was asked for ahead
+	Asked        Asked  `json:"asked,omitzero"`      // the fold that was asked for ahead
 }
 
 // Gate is the anti-thrash gate.

@@ -2,6 +2,8 @@ package record
 
 import (
 	"fmt"
+	"strings"
+	"unicode/utf8"
 
 	"github.com/ullage/ullage/pkg/engine"
 )
@@ -44,6 +46,27 @@ func (f *Frame) Check() error {
 		if err := checkSummary(f.Folded); err != nil {
 			return fmt.Errorf("frame: %w", err)
 		}
+	}
+	for i, p := range f.Pins {
+		if err := CheckPin(p); err != nil {
+			return fmt.Errorf("frame: pin %d: %w", i, err)
+		}
+	}
+	return nil
+}
+
+// MaxPin bounds a pin in bytes: it stands in the head of every call.
+const MaxPin = 2000
+
+// CheckPin reports what keeps a text from being pinned.
+func CheckPin(text string) error {
+	switch {
+	case strings.TrimSpace(text) == "":
+		return fmt.Errorf("it says nothing")
+	case len(text) > MaxPin:
+		return fmt.Errorf("it has %d bytes and a pin has %d at most, since every call carries it; pin what matters of it", len(text), MaxPin)
+	case !utf8.ValidString(text):
+		return fmt.Errorf("it is not valid UTF-8")
 	}
 	return nil
 }

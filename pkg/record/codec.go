@@ -52,7 +52,7 @@ func Seal(body any) (*Encoded, error) { return seal(body, &writer{}) }
 func seal(body any, w *writer) (*Encoded, error) {
 	var (
 		head any
-		e    = &Encoded{}
+		e    = &Encoded{version: version}
 	)
 	if c, ok := body.(interface{ Check() error }); ok {
 		if err := c.Check(); err != nil {

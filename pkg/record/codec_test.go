@@ -142,7 +142,7 @@ func TestFlippedBit(t *testing.T) {
 	}
 }
 
-// The encoding of version 1 is fixed: these bytes stand in logs.
+// The encodings of versions 1 and 2 are fixed: these bytes stand in logs.
 func TestGolden(t *testing.T) {
 	in := "{\"path\":\"main.go\"}"
 	entries := []struct {
@@ -152,15 +152,15 @@ func TestGolden(t *testing.T) {
 		{"frame", &record.Frame{
 			Prev: engine.Sum([]byte("before")), N0: 4, At: 1700000000000, Format: "anthropic", Keep: 2,
 			Items: []record.Item{{From: 3, Count: 1}, {Raw: []byte(`{"role":"user","content":"hello"}`)}},
-			Usage: &record.Usage{Usage: engine.Usage{Prompt: 100, Output: 7}, Terminal: true},
+			Usage: &record.Usage{Usage: engine.Usage{Prompt: 100, Output: 7}, Terminal: true}, Pins: []string{"never push to main"},
 		}},
 		{"finished", &record.Finished{ID: "toolu_1", Name: "Read", Input: []byte(in), Output: []byte(`"text"`), At: 1700000000001}},
 		{"minted", &record.Minted{ID: "toolu_1", Form: engine.Form{Rung: engine.Minted, Texts: []string{"head\n[ullage: …]"}, Rule: "read@1"}, Took: 12}},
-		{"ready", &record.Ready{Summary: engine.Summary{Text: "## Requests\n", Steps: 3, Source: engine.Extractive, Depth: 1}}},
+		{"ready", &record.Ready{Summary: engine.Summary{Text: "## Requests\n", Steps: 3, Source: engine.Model, Depth: 1, Repairs: []engine.Count{{Kind: "dropped", N: 2}}}}},
 		{"erase", &record.Erase{At: 1700000000002}},
 	}
 	var ar txtar.Archive
-	ar.Comment = []byte("Encoded entries of version 1, as hex.Dump shows them, and their hashes. They stand in logs: they may not change.\n\n")
+	ar.Comment = []byte("Encoded entries of version 2, as hex.Dump shows them, and their hashes. They stand in logs: they may not change.\n\n")
 	for _, e := range entries {
 		b, err := record.Encode(e.body)
 		if err != nil {
@@ -173,7 +173,7 @@ func TestGolden(t *testing.T) {
 		ar.Files = append(ar.Files, txtar.File{Name: e.name, Data: []byte(h.String() + "\n" + hex.Dump(b))})
 	}
 	got := txtar.Format(&ar)
-	file := filepath.Join("testdata", "v1.txtar")
+	file := filepath.Join("testdata", "v2.txtar")
 	if os.Getenv("REWRITE") != "" {
 		if err := os.WriteFile(file, got, 0o644); err != nil {
 			t.Fatal(err)
@@ -185,6 +185,44 @@ func TestGolden(t *testing.T) {
 	}
 	if d := cmp.Diff(string(want), string(got)); d != "" {
 		t.Errorf("%s (-want +got; REWRITE=1 writes it anew):\n%s", file, d)
+	}
+}
+
+// Entries of version 1 are read, and keep their hashes, as they are and as a store keeps them.
+func TestReadsVersion1(t *testing.T) {
+	ar, err := txtar.ParseFile(filepath.Join("testdata", "v1.txtar"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(ar.Files) != 5 {
+		t.Fatalf("%d entries of version 1, want 5", len(ar.Files))
+	}
+	for _, f := range ar.Files {
+		want, dump, _ := strings.Cut(string(f.Data), "\n")
+		var b []byte
+		for line := range strings.Lines(dump) {
+			line = strings.TrimSpace(strings.SplitN(line, "|", 2)[0])
+			for _, w := range strings.Fields(line)[min(1, len(strings.Fields(line))):] {
+				c, err := hex.DecodeString(w)
+				if err != nil {
+					t.Fatal(err)
+				}
+				b = append(b, c...)
+			}
+		}
+		e, err := record.Open(b)
+		if err != nil {
+			t.Fatalf("%s: %v", f.Name, err)
+		}
+		if _, err := e.Body(); err != nil {
+			t.Errorf("%s: %v", f.Name, err)
+		}
+		if e.Hash.String() != want || !bytes.Equal(e.Bytes(), b) {
+			t.Errorf("%s: hash %s, want %s; the same bytes again: %v", f.Name, e.Hash, want, bytes.Equal(e.Bytes(), b))
+		}
+		if o, err := record.Open(e.Outline().Bytes()); err != nil || o.Hash != e.Hash {
+			t.Errorf("%s: its outline has another hash (%v)", f.Name, err)
+		}
 	}
 }
 
@@ -217,7 +255,7 @@ func TestRefused(t *testing.T) {
 	}{
 		{"empty", nil, "does not begin as an entry"},
 		{"foreign", []byte("PK\x03\x04 something"), "does not begin as an entry"},
-		{"newer version", change(3, 2), "format version 2"},
+		{"newer version", change(3, 3), "format version 3"},
 		{"unknown kind", change(4, 'z'), "written by a newer program"},
 		{"unknown flag", change(5, 0x80), "written by a newer program"},
 		{"sealed", change(5, 1), "cannot open sealed entries"},
@@ -240,6 +278,8 @@ func TestRefused(t *testing.T) {
 		{"keeps what is not there", &record.Frame{Keep: 1}, "holds none"},
 		{"rows ahead", &record.Frame{N0: 2, Keep: 2, Items: []record.Item{{From: 1, Count: 2}}}, "holds 2 by then"},
 		{"empty message", &record.Frame{Items: []record.Item{{}}}, "names 0 rows"},
+		{"an empty pin", &record.Frame{Pins: []string{" "}}, "says nothing"},
+		{"a long pin", &record.Frame{Pins: []string{strings.Repeat("x", record.MaxPin+1)}}, "2000 at most"},
 		{"both", &record.Frame{N0: 1, Items: []record.Item{{Raw: []byte("x"), Count: 1}}}, "at once"},
 	} {
 		if _, err := record.Encode(c.body); err == nil || !strings.Contains(err.Error(), c.want) {

@@ -9,9 +9,9 @@ import (
 	"github.com/ullage/ullage/pkg/engine"
 )
 
-// The envelope of an encoded entry, version 1. Numbers are unsigned varints.
+// The envelope of an encoded entry, version 2. Numbers are unsigned varints.
 //
-//	"ulg" 0x01          magic and version
+//	"ulg" 0x02          magic and version
 //	kind                one byte, see Kind
 //	flags               1: sealed with the key named next; 2: the head is packed with zstd
 //	key id              length, bytes; in the clear, so that a reader knows which key it lacks
@@ -23,8 +23,11 @@ import (
 // The hash of an entry covers version, kind, key id, the head unpacked, and the digests and lengths of the parts: it
 // is the same whether content is packed or plain, here or elsewhere.
 const (
-	magic   = "ulg"
-	version = 1
+	magic = "ulg"
+	// version is written. Version 1 is read too: its heads lack pins, what a summary tells of its making, and the fold
+	// that was asked for ahead.
+	version = 2
+	oldest  = 1
 
 	flagSealed = 1
 	flagPacked = 2
@@ -42,6 +45,7 @@ type Encoded struct {
 	Hash     engine.Digest // for a frame, its place in the chain
 	Contents int           // how many of Parts are contents
 	Parts    []Part
+	version  byte
 	head     []byte // unpacked
 	packed   []byte // as it stands, if packed
 }
@@ -52,10 +56,11 @@ func Open(b []byte) (*Encoded, error) {
 	if !bytes.Equal(r.take(len(magic)), []byte(magic)) {
 		return nil, fmt.Errorf("log entry of %d bytes: it does not begin as an entry of Ullage does", len(b))
 	}
-	if v := r.byte(); r.err == nil && v != version {
-		return nil, fmt.Errorf("log entry: it has format version %d and this program reads version %d; use a newer program", v, version)
+	v := r.byte()
+	if r.err == nil && (v < oldest || v > version) {
+		return nil, fmt.Errorf("log entry: it has format version %d and this program reads versions %d to %d; use a newer program", v, oldest, version)
 	}
-	e := &Encoded{Kind: Kind(r.byte())}
+	e := &Encoded{version: v, Kind: Kind(r.byte())}
 	flags := r.byte()
 	e.KeyID = string(r.take(r.count(maxKeyID, "key id")))
 	if r.err != nil {
@@ -142,7 +147,7 @@ func (e *Encoded) Bytes() []byte {
 	if e.packed != nil {
 		head, flags = e.packed, flagPacked
 	}
-	b = append(b, version, byte(e.Kind), flags)
+	b = append(b, e.version, byte(e.Kind), flags)
 	b = binary.AppendUvarint(b, uint64(len(e.KeyID)))
 	b = append(b, e.KeyID...)
 	b = binary.AppendUvarint(b, uint64(len(head)))
@@ -178,7 +183,7 @@ func (e *Encoded) hash() engine.Digest {
 	h := sha256.New()
 	var n []byte
 	n = append(n, "ullage entry\x00"...)
-	n = append(n, version, byte(e.Kind))
+	n = append(n, e.version, byte(e.Kind))
 	n = binary.AppendUvarint(n, uint64(len(e.KeyID)))
 	n = append(n, e.KeyID...)
 	n = binary.AppendUvarint(n, uint64(len(e.head)))

@@ -21,6 +21,7 @@ type (
 		Applied  []appliedHead  `json:"applied,omitempty"`
 		Folded   *summaryHead   `json:"folded,omitempty"`
 		Anchor   *engine.Anchor `json:"anchor,omitempty"`
+		Pins     []string       `json:"pins,omitempty"`
 	}
 	// itemHead is a run: New messages, each a content part, or Count rows from From on.
 	itemHead struct {
@@ -123,7 +124,7 @@ func (w *writer) content(b []byte, ref *Ref) {
 }
 
 func (w *writer) frame(f *Frame) frameHead {
-	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor}
+	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor, Pins: f.Pins}
 	for i := range f.Items {
 		it := &f.Items[i]
 		if it.Count > 0 {

@@ -59,6 +59,7 @@ type Frame struct {
 	Applied []Applied       // forms that this pass applied
 	Folded  *engine.Summary // the fold that this pass applied
 	Anchor  *engine.Anchor  // the meta:anchor row after this frame; nil if unchanged
+	Pins    []string        // texts that somebody pinned: P0 of every digest from the next one on
 }
 
 // Call is one tool call: its id, the tool's name and the arguments, JSON text or (TextInput) free text.

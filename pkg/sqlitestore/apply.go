@@ -14,8 +14,23 @@ import (
 // tenant. Finding a blob by its hash costs a page of its index, so sharing pays only for what takes a page itself.
 const inlineBelow = 4096
 
-// keyAnchor is the fixed key of the anchor's rows in task_compaction_snapshot.
-const keyAnchor = "meta:anchor"
+// The fixed keys of task_compaction_snapshot: of the anchor's rows, of which the newest counts, and of the frames that
+// bring pins, which all count.
+const (
+	keyAnchor = "meta:anchor"
+	keyPins   = "meta:pins"
+)
+
+// metaKeys are the fixed keys under which a frame is remembered.
+func metaKeys(f *record.Frame) (keys []string) {
+	if f.Anchor != nil {
+		keys = append(keys, keyAnchor)
+	}
+	if len(f.Pins) > 0 {
+		keys = append(keys, keyPins)
+	}
+	return keys
+}
 
 // keyCoverage is the key of a coverage's rows there.
 func keyCoverage(c engine.Coverage) string { return coveragePrefix + c.String() }
@@ -198,9 +213,10 @@ func (w *writer) remember(id int64, p *prepared) error {
 			}
 		}
 	}
-	if f.Anchor != nil {
-		_, err := w.exec("insert_snapshot", id, keyAnchor, []byte{}, int64(p.Seq), 0)
-		return err
+	for _, m := range metaKeys(f) {
+		if _, err := w.exec("insert_snapshot", id, m, []byte{}, int64(p.Seq), 0); err != nil {
+			return err
+		}
 	}
 	return nil
 }

@@ -297,8 +297,8 @@ func (h *history) add(seq uint64, f *record.Frame) {
 	for i := range s.Folds {
 		h.rise(snapKey{keyCoverage(s.Folds[i].Coverage), ""}, seq, int(s.Folds[i].Source))
 	}
-	if f.Anchor != nil {
-		h.rise(snapKey{keyAnchor, ""}, seq, 0)
+	for _, m := range metaKeys(f) {
+		h.rise(snapKey{m, ""}, seq, 0)
 	}
 }
 

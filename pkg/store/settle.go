@@ -11,7 +11,7 @@ import (
 // Remember adds to a snapshot what a frame applied. Frames are to be added in log order. For one address and check a
 // later form takes over unless its rung is lower ([engine.MergeForm]): media are stripped from a minted form, a clamp
 // goes deeper, and a form never falls back (law 4). For one coverage the highest source wins, and of equals the first.
-// Folds stay in the order in which their coverages were first applied.
+// Folds stay in the order in which their coverages were first applied, pins in that in which they were first given.
 func Remember(s *engine.Snapshot, f *record.Frame) {
 	for i := range f.Applied {
 		a := &f.Applied[i]
@@ -31,6 +31,11 @@ func Remember(s *engine.Snapshot, f *record.Frame) {
 	}
 	if f.Anchor != nil {
 		s.Anchor = *f.Anchor
+	}
+	for _, p := range f.Pins {
+		if !slices.Contains(s.Pins, p) {
+			s.Pins = append(s.Pins, p)
+		}
 	}
 }
 

@@ -295,6 +295,13 @@ func rises(t *testing.T, s store.Store) {
 	if d := cmp.Diff(want, snap.Applied); d != "" {
 		t.Errorf("applied (-want +got):\n%s", d)
 	}
+	apply(t, s, c.entry(record.Frame{Pins: []string{"one", "two"}}), c.entry(record.Frame{Pins: []string{"two", "three"}}))
+	if snap, err = s.Snapshot(context.Background(), anna, 0); err != nil {
+		t.Fatal(err)
+	}
+	if d := cmp.Diff([]string{"one", "two", "three"}, snap.Pins); d != "" {
+		t.Errorf("pins (-want +got):\n%s", d)
+	}
 	if len(snap.Folds) != 1 || snap.Folds[0].Text != "model" {
 		t.Errorf("folds %+v, want the first of the highest source", snap.Folds)
 	}
@@ -307,6 +314,9 @@ func timeTravel(t *testing.T, s store.Store) {
 	for i := range 6 {
 		f := applied(form(engine.Rung(1+i%5), "read", fmt.Sprint(i)))
 		f.Anchor = &engine.Anchor{Real: i}
+		if i%3 == 1 {
+			f.Pins = []string{"keep " + fmt.Sprint(i), "keep this"}
+		}
 		if i%2 == 0 {
 			f.Folded = &engine.Summary{Coverage: engine.Sum([]byte{byte(i)}), Source: engine.Static, Text: fmt.Sprint(i)}
 		}
