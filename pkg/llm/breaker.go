@@ -117,25 +117,23 @@ const (
 	failing
 )
 
-// judge says what a call's end shows. What counts as a failure is a call that had no time left, if it had fair time,
-// or an error that may pass (no connection, 429, 5xx, 529). A request that the model refuses for its own fault shows
-// that the model is there. A caller who goes away says nothing about the model.
+// judge says what a call's end shows. What counts as a failure is an error that may pass (no connection, 429, 5xx,
+// 529), and a call that ended without an answer though it had fair time. A request that the model refuses for its own
+// fault shows that the model is there. A caller who goes away says nothing about the model.
 func judge(ctx context.Context, err error, fair bool) (v verdict, asked time.Duration) {
 	refused, isRefusal := errors.AsType[*Error](err)
-	late := errors.Is(err, context.DeadlineExceeded) || errors.Is(ctx.Err(), context.DeadlineExceeded)
+	ended := func(err, by error) bool { return errors.Is(err, by) || errors.Is(ctx.Err(), by) }
 	switch {
 	case err == nil:
 		return alive, 0
-	case errors.Is(err, context.Canceled), errors.Is(ctx.Err(), context.Canceled):
+	case ended(err, context.Canceled):
 		return silent, 0
-	case isRefusal && refused.Passing && refused.Status != 0:
+	case isRefusal && refused.Passing && !errors.Is(refused, context.DeadlineExceeded):
 		return failing, refused.After
-	case late && !fair:
-		return silent, 0
-	case late, isRefusal && refused.Passing:
-		return failing, 0
 	case isRefusal && refused.Status != 0:
 		return alive, 0
+	case ended(err, context.DeadlineExceeded) && fair:
+		return failing, 0
 	}
 	return silent, 0
 }

@@ -24,6 +24,7 @@ type budget struct {
 	sweepAt int
 }
 
+// bucket is one tenant's.
 type bucket struct {
 	level float64 // tokens, at the time of at
 	at    time.Time
@@ -82,7 +83,8 @@ func (b *budget) take(r reservation) time.Duration {
 	// A call larger than the bucket waits for no more than a full one; what it is over is a debt of those behind it.
 	lacks := min(float64(r.tokens), float64(b.perMinute)) - t.level
 	t.level -= float64(r.tokens)
-	return time.Duration(lacks / float64(b.perMinute) * float64(time.Minute))
+	minutes := min(lacks/float64(b.perMinute), 1e6) // what does not fit a Duration is for ever, too
+	return time.Duration(minutes * float64(time.Minute))
 }
 
 // settle puts the estimate right once the use is known.

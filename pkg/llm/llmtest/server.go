@@ -32,8 +32,9 @@ type Server struct {
 	quit   chan struct{}
 	closed sync.Once
 
-	mu       sync.Mutex
+	turn     sync.Mutex // held while the script is asked
 	script   func(n int, r Request) Reply
+	mu       sync.Mutex
 	requests []Request
 }
 
@@ -48,7 +49,7 @@ func New(tb testing.TB, replies ...Reply) *Server {
 }
 
 // NewFunc starts a server that ends with the test and answers by script. n counts the requests before; the script is
-// called for one request at a time, in their order, and need not be safe for more. It must not ask the server.
+// called for one request at a time, in their order, and need not be safe for more.
 func NewFunc(tb testing.TB, script func(n int, r Request) Reply) *Server {
 	tb.Helper()
 	s, err := Start(script)
@@ -61,7 +62,7 @@ func NewFunc(tb testing.TB, script func(n int, r Request) Reply) *Server {
 
 // Start is NewFunc without a test. The caller closes the server.
 func Start(script func(n int, r Request) Reply) (*Server, error) {
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // it does not wait
+	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		return nil, fmt.Errorf("start a scripted model server: %w", err)
 	}
@@ -134,9 +135,11 @@ func (s *Server) hold(r *http.Request, reply Reply) bool {
 func (s *Server) next(r *http.Request) Reply {
 	body, _ := io.ReadAll(r.Body) // a request cut short is recorded as far as it came
 	asked := Request{Path: r.URL.Path, Header: r.Header.Clone(), Body: body}
+	s.turn.Lock()
+	defer s.turn.Unlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
 	n := len(s.requests)
 	s.requests = append(s.requests, asked)
+	s.mu.Unlock()
 	return s.script(n, asked)
 }
