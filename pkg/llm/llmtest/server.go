@@ -107,6 +107,7 @@ func (s *Server) answer(w http.ResponseWriter, r *http.Request) {
 	}
 	_, _ = io.WriteString(w, reply.Body) // a client that has gone is no concern of the script
 	if reply.Drop {
+		_ = http.NewResponseController(w).Flush() // so that the client has part of it
 		panic(http.ErrAbortHandler)
 	}
 }
