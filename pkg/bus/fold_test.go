@@ -15,9 +15,14 @@ import (
 // serveFolds runs a worker until the test ends or stop is called, which waits for it.
 func serveFolds(t *testing.T, b *bus.Bus, slots int, handler func(context.Context, bus.FoldJob) ([]byte, error)) (stop func()) {
 	t.Helper()
+	return serveFoldsAs(t, b, bus.FoldConfig{Slots: slots}, handler)
+}
+
+func serveFoldsAs(t *testing.T, b *bus.Bus, cfg bus.FoldConfig, handler func(context.Context, bus.FoldJob) ([]byte, error)) (stop func()) {
+	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- b.ServeFolds(ctx, bus.FoldConfig{Slots: slots}, handler) }()
+	go func() { done <- b.ServeFolds(ctx, cfg, handler) }()
 	stop = sync.OnceFunc(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -89,7 +94,7 @@ func TestFoldFailures(t *testing.T) {
 func TestBusyWorkersSaySo(t *testing.T) {
 	b := bustest.Open(t)
 	begun, release := make(chan struct{}, 1), make(chan struct{})
-	serveFolds(t, b, 1, func(_ context.Context, job bus.FoldJob) ([]byte, error) {
+	serveFoldsAs(t, b, bus.FoldConfig{Slots: 1, Waiting: -1}, func(_ context.Context, job bus.FoldJob) ([]byte, error) {
 		if job.Key == "slow" {
 			begun <- struct{}{}
 			<-release

@@ -40,33 +40,52 @@ type FoldJob struct {
 	Kind       string // of a job of the queue; else empty
 }
 
-// ServeFolds answers fold requests, as one of a queue group, until ctx ends or the bus drains; then it takes no more,
-// lets the folds in flight finish (within [Config.DrainTimeout]), and returns nil.
+func (c FoldConfig) withDefaults() FoldConfig {
+	set(&c.Slots, 4)
+	set(&c.Waiting, 2*c.Slots)
+	set(&c.Background, max(1, c.Slots/2))
+	set(&c.BackgroundDeadline, 5*time.Minute)
+	c.Waiting, c.Background = max(0, c.Waiting), min(max(0, c.Background), c.Slots)
+	return c
+}
+
+// ServeFolds answers fold requests, as one of a queue group, and takes jobs from the queue of folds, until ctx ends or
+// the bus drains; then it takes no more, lets the folds in hand finish (within [Config.DrainTimeout]), gives back the
+// jobs that did not, and returns nil.
 //
-// The library calls one handler at a time, so each request is handed to a slot of its own, and one that finds none
-// free is answered busy at once. Requests for the same key share one fold. The handler must have made its result
+// Requests for the same key, a job of the queue included, share one fold. The handler must have made its result
 // durable before it returns.
+//
+// A request that finds no free slot waits in a room of [FoldConfig.Waiting] places. A slot that comes free goes to a
+// request before it goes to a job; among requests to the tenant with the fewest folds running, then to the least Room,
+// then to the oldest. In a full room a newcomer is answered busy, unless it is more urgent than the least urgent there,
+// or its tenant holds at least two places fewer than another: that one is then answered busy. Who gives up, or whose
+// time is up, leaves.
+//
+// A job is fetched only while there is a slot for it, held by heartbeats, and acknowledged after the handler returned
+// nil. One that fails is tried again, by whoever has a slot, as a mint is ([Retry], [Permanent]); after
+// [Config.MaxDeliver] tries, or a panic, it is a dead letter. A job gets a slot when no request waits for it.
 func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(context.Context, FoldJob) ([]byte, error)) error {
 	ctx, leave, err := b.enter(ctx)
 	if err != nil {
 		return err
 	}
 	defer leave()
-	set(&cfg.Slots, 4)
+	cfg = cfg.withDefaults()
 	work, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
-	s := &foldServer{bus: b, handler: handler, work: work, slots: cfg.Slots, byKey: map[string]*fold{}, byID: map[string]*fold{}}
+	p := newFoldPool(b, cfg, work, handler)
 	service, err := micro.AddService(b.bulk, micro.Config{Name: foldService, Version: "1.0.0", Description: "makes floor summaries"})
 	if err != nil {
 		return fmt.Errorf("serve folds: %w", err)
 	}
-	// A request beyond the pending limit would be lost in silence, and since busy is answered at once few ever wait.
-	err = service.AddEndpoint("fold", micro.HandlerFunc(s.accept), micro.WithEndpointSubject(foldSubject),
+	// A request beyond the pending limit would be lost in silence, and since none is held here few ever wait.
+	err = service.AddEndpoint("fold", micro.HandlerFunc(p.accept), micro.WithEndpointSubject(foldSubject),
 		micro.WithEndpointPendingLimits(max(1024, 2*cfg.Slots), 256<<20))
 	var cancels *nats.Subscription
 	if err == nil {
 		cancels, err = b.bulk.Subscribe(cancelSubject+".*", func(m *nats.Msg) {
-			s.leave(strings.TrimPrefix(m.Subject, cancelSubject+"."))
+			p.leave(strings.TrimPrefix(m.Subject, cancelSubject+"."))
 		})
 	}
 	if err == nil {
@@ -75,12 +94,17 @@ func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(conte
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve folds: %w", err), service.Stop())
 	}
+	var lane sync.WaitGroup
+	if cfg.Background > 0 {
+		lane.Go(func() { p.lane(ctx) })
+	}
 	<-ctx.Done()
-	s.close()
+	p.close()
 	stopErr := service.Stop()
 	grace := time.AfterFunc(b.cfg.DrainTimeout, cancel)
 	defer grace.Stop()
-	s.inHand.Wait()
+	lane.Wait()
+	p.inHand.Wait()
 	_ = cancels.Unsubscribe() // it ends with the connection else
 	if stopErr != nil && !errors.Is(stopErr, nats.ErrConnectionClosed) {
 		return fmt.Errorf("stop serving folds: %w", stopErr)
@@ -88,125 +112,40 @@ func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(conte
 	return nil
 }
 
-// foldServer is the pool. Every fold in it has at least one waiter, or is ending.
-type foldServer struct {
-	bus     *Bus
-	handler func(context.Context, FoldJob) ([]byte, error)
-	work    context.Context
-	inHand  sync.WaitGroup
-
-	mu     sync.Mutex
-	closed bool
-	slots  int              // free ones
-	byKey  map[string]*fold // those that a new request may share
-	byID   map[string]*fold // by the requests that wait
-}
-
-// fold is one piece of work and those who wait for it.
-type fold struct {
-	job     FoldJob
-	cancel  context.CancelFunc
-	waiters map[string]waiter // by request id
-}
-
-type waiter struct {
-	request micro.Request
-	timer   *time.Timer // leaves for it at its deadline
-}
-
-// accept gives the request a slot, lets it share a running fold, or answers busy. It never waits.
-func (s *foldServer) accept(request micro.Request) {
-	key, id := request.Headers().Get(foldKeyHeader), request.Headers().Get(foldIDHeader)
-	ms, err := strconv.ParseInt(request.Headers().Get(foldLeftHeader), 10, 64)
+// accept reads a request and brings it into the pool. It never waits: the library calls one handler at a time.
+func (p *foldPool) accept(request micro.Request) {
+	header := request.Headers()
+	key, id := header.Get(foldKeyHeader), header.Get(foldIDHeader)
+	ms, err := strconv.ParseInt(header.Get(foldLeftHeader), 10, 64)
 	if key == "" || id == "" || err != nil || ms < 1 || ms > 24*60*60*1000 {
 		request.Error(codeBad, "a fold request needs a key, an id and the time left in milliseconds", nil)
 		return
 	}
-	if code, refusal := s.admit(request, key, id, time.Duration(ms)*time.Millisecond); refusal != "" {
-		s.bus.count.foldsRefused.Add(1)
-		request.Error(code, refusal, nil)
+	room, _ := strconv.Atoi(header.Get(foldRoomHeader)) // a caller of an earlier version says none
+	refused := p.enter(&waiter{
+		id: id,
+		job: FoldJob{
+			Key: key, Payload: request.Data(), Left: time.Duration(ms) * time.Millisecond, Room: room,
+			Task: record.Key{Tenant: header.Get(foldTenantHeader), Task: header.Get(foldTaskHeader)},
+		},
+		answer: func(reply []byte, err error) { p.reply(request, reply, err) },
+	}, header.Get(foldWaitHeader) != "")
+	if refused != nil {
+		p.reply(request, nil, refused)
 	}
 }
 
-func (s *foldServer) admit(request micro.Request, key, id string, left time.Duration) (code, refusal string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.byKey[key]
-	switch {
-	case s.closed:
-		return codeBusy, "shutting down"
-	case s.byID[id] != nil:
-		return codeAtIt, "at it already"
-	case f == nil && s.slots == 0:
-		return codeBusy, "busy"
-	case f != nil:
-		s.bus.count.foldsShared.Add(1)
+func (p *foldPool) reply(request micro.Request, reply []byte, err error) {
+	switch refused, ok := errors.AsType[*refusal](err); {
+	case ok:
+		p.bus.count.foldsRefused.Add(1)
+		request.Error(refused.code, refused.reason, nil)
+	case err != nil:
+		request.Error(codeFailed, oneLine(err.Error()), nil)
 	default:
-		s.slots--
-		ctx, cancel := context.WithCancel(s.work)
-		f = &fold{job: FoldJob{Key: key, Payload: request.Data(), Left: left}, cancel: cancel, waiters: map[string]waiter{}}
-		s.byKey[key] = f
-		s.inHand.Go(func() { s.run(ctx, f) })
-	}
-	f.waiters[id] = waiter{request, time.AfterFunc(left, func() { s.leave(id) })}
-	s.byID[id] = f
-	return "", ""
-}
-
-func (s *foldServer) run(ctx context.Context, f *fold) {
-	defer f.cancel()
-	var reply []byte
-	err := safely(func() (err error) { reply, err = s.handler(ctx, f.job); return err })
-	for _, request := range s.finish(f) {
-		if err != nil {
-			request.Error(codeFailed, oneLine(err.Error()), nil)
-			continue
-		}
-		s.bus.count.foldsServed.Add(1)
+		p.bus.count.foldsServed.Add(1)
 		request.Respond(reply)
 	}
-}
-
-// finish takes the fold out of the pool and returns who still waits for it.
-func (s *foldServer) finish(f *fold) (waiting []micro.Request) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.slots++
-	if s.byKey[f.job.Key] == f {
-		delete(s.byKey, f.job.Key)
-	}
-	for id, w := range f.waiters {
-		w.timer.Stop()
-		delete(s.byID, id)
-		waiting = append(waiting, w.request)
-	}
-	return waiting
-}
-
-// leave takes back a request: its caller cancelled, or its time is up. A fold that nobody waits for is stopped, and
-// no new request may share it.
-func (s *foldServer) leave(id string) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	f := s.byID[id]
-	if f == nil {
-		return
-	}
-	f.waiters[id].timer.Stop()
-	delete(f.waiters, id)
-	delete(s.byID, id)
-	if len(f.waiters) == 0 {
-		if s.byKey[f.job.Key] == f {
-			delete(s.byKey, f.job.Key)
-		}
-		f.cancel()
-	}
-}
-
-func (s *foldServer) close() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.closed = true
 }
 
 // oneLine makes a text fit for a header.
@@ -216,5 +155,5 @@ func oneLine(s string) string {
 			return ' '
 		}
 		return r
-	}, s[:min(len(s), 2000)])
+	}, cut(s, 2000))
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"iter"
 	"log/slog"
 	"runtime/debug"
 	"strconv"
@@ -135,14 +136,22 @@ func (l *lane) pull(ctx context.Context) error {
 
 // giveBack ends the iterator; an entry that came too late for a slot is for another minter.
 func giveBack(entries jetstream.MessagesContext) {
-	entries.Drain()
-	for {
-		raw, err := entries.Next(jetstream.NextMaxWait(time.Second))
-		if err != nil {
-			entries.Stop()
-			return
-		}
+	for raw := range leftOver(entries) {
 		raw.Nak()
+	}
+}
+
+// leftOver ends the iterator and yields what had come meanwhile.
+func leftOver(entries jetstream.MessagesContext) iter.Seq[jetstream.Msg] {
+	return func(yield func(jetstream.Msg) bool) {
+		defer entries.Stop()
+		entries.Drain()
+		for {
+			raw, err := entries.Next(jetstream.NextMaxWait(time.Second))
+			if err != nil || !yield(raw) {
+				return
+			}
+		}
 	}
 }
 
@@ -204,16 +213,21 @@ func (l *lane) answer(raw jetstream.Msg, meta *jetstream.MsgMetadata, m Msg, err
 		last = l.bury(raw, meta, m, ReasonExhausted, err)
 	default:
 		l.bus.count.mintRetries.Add(1)
-		delay := min(time.Second<<(min(meta.NumDelivered, 6)-1), 30*time.Second)
-		if retry, ok := errors.AsType[*retryError](err); ok {
-			delay = retry.delay
-		}
-		last = raw.NakWithDelay(max(delay, time.Millisecond))
+		last = raw.NakWithDelay(retryDelay(err, meta.NumDelivered))
 	}
 	if last != nil {
 		l.bus.log.Warn("minter could not answer for an entry; it will come again",
 			slog.String("stream", l.stream), slog.Uint64("seq", meta.Sequence.Stream), slog.Any("error", last))
 	}
+}
+
+// retryDelay is when something that failed for the nth time is tried again.
+func retryDelay(err error, n uint64) time.Duration {
+	delay := min(time.Second<<(min(n, 6)-1), 30*time.Second)
+	if retry, ok := errors.AsType[*retryError](err); ok {
+		delay = retry.delay
+	}
+	return max(delay, time.Millisecond)
 }
 
 // bury writes the dead letter first and gives the entry up after, so that a crash between the two repeats it and
@@ -277,8 +291,11 @@ func panicSite(stack []byte) string {
 	if i := strings.Index(s, "\npanic("); i >= 0 {
 		s = s[i+1:]
 	}
-	return s[:min(len(s), 2000)]
+	return cut(s, 2000)
 }
+
+// cut bounds a text in bytes, at the end of a character.
+func cut(s string, limit int) string { return strings.ToValidUTF8(s[:min(len(s), limit)], "") }
 
 func sleep(ctx context.Context, d time.Duration) {
 	select {
