@@ -79,7 +79,8 @@ func unthink(text string) (rest string, thought bool) {
 	return rest, true
 }
 
-func count(u gjson.Result, path string) int { return int(max(0, u.Get(path).Int())) }
+// count is a number of tokens; one that no model has is cut, so that sums of them stay numbers.
+func count(u gjson.Result, path string) int { return int(min(max(0, u.Get(path).Int()), 1<<30)) }
 
 // stop puts the providers' words into one vocabulary.
 func stop(reason string) string {

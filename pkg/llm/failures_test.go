@@ -127,6 +127,15 @@ func TestRetryAfterIsKept(t *testing.T) {
 			}
 		}
 	}
+	t.Run("longer than anybody waits, without a deadline", func(t *testing.T) {
+		reply := llmtest.Chat.Failure(llmtest.RateLimit)
+		reply.Header = map[string]string{"Retry-After": "3600"}
+		s := llmtest.New(t, reply)
+		_, err := open(t, "openai:m", s.URL).Complete(t.Context(), ask)
+		if e, ok := errors.AsType[*llm.Error](err); !ok || e.After != time.Hour || len(s.Requests()) != 1 {
+			t.Errorf("%v after %d requests", err, len(s.Requests()))
+		}
+	})
 	t.Run("the provider says no", func(t *testing.T) {
 		reply := llmtest.Anthropic.Failure(llmtest.ServerError)
 		reply.Header = map[string]string{"X-Should-Retry": "false"}

@@ -139,7 +139,8 @@ func (g *Guarded) complete(ctx context.Context, r Request, call *Call) (Response
 	return resp, err
 }
 
-// Open reports whether the breaker keeps calls from the model; the one that tries it does not count.
+// Open reports whether the breaker keeps calls from the model. It is for metrics: who skips a call by it skips the one
+// that would try the model again. [Guarded.Complete] says at once what there is to say.
 func (g *Guarded) Open() bool { return g.breaker.isOpen() }
 
 // InFlight is how many calls the model is asked now.

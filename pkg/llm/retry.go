@@ -9,8 +9,10 @@ import (
 	"github.com/cenkalti/backoff/v4"
 )
 
-// maxWait bounds one wait that we choose ourselves.
-const maxWait = 20 * time.Second
+const (
+	maxWait  = 20 * time.Second // of one wait that we choose ourselves
+	maxAfter = 5 * time.Minute  // that a provider may ask for; over it the call ends, and says what was asked
+)
 
 // retry runs attempt until it succeeds, fails for good, has been repeated often enough, or no time is left to wait as
 // long as the provider asks. The answer, and an [*Error], say how many attempts there were.
@@ -49,7 +51,8 @@ func (c *client) retry(ctx context.Context, attempt func() (Response, error)) (R
 	return Response{}, fmt.Errorf("ask %s: %w, in attempt %d of up to %d: %w", c.Config, context.Cause(ctx), attempts, max(0, c.Retries)+1, last)
 }
 
-// asked waits as long as the provider asks, else as the pace says; it stops where that would outlast the context.
+// asked waits as long as the provider asks, else as the pace says; it stops where that is too long, or would outlast the
+// context.
 type asked struct {
 	backoff.BackOff
 	ctx   context.Context
@@ -57,6 +60,9 @@ type asked struct {
 }
 
 func (a *asked) NextBackOff() time.Duration {
+	if a.after > maxAfter {
+		return backoff.Stop
+	}
 	next := a.BackOff.NextBackOff()
 	if next != backoff.Stop && a.after > next {
 		next = a.after
