@@ -19,6 +19,10 @@ func TestMain(m *testing.M) {
 		appendForever(dir)
 		return
 	}
+	if url := os.Getenv("BUS_TEST_FOLD_AT"); url != "" {
+		serveFoldsIn(url)
+		return
+	}
 	goleak.VerifyTestMain(m)
 }
 
