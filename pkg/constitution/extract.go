@@ -13,48 +13,26 @@ import (
 // user's own sentences; deliverables shipped, else the files that a turn's last answer names; failed calls that no
 // success made up for, with the error verbatim; what turns answered; Current state with work in flight. It is
 // deterministic, merges onto f.Prior, and its text is at most max(f.Cap, what may not be demoted) tokens. A prior
-// that is damaged is salvaged, line by line: a fold always answers.
+// that is damaged is salvaged, line by line: a fold always answers. Where f.Old is set the digest is made anew from
+// raw and keeps of the old one what may never be lost.
 func Extract(f engine.Fold, tools Tools) engine.Summary {
-	prior := priorOf(f)
-	s := readSpan(f, prior, tools, true)
+	g := groundOf(f)
+	s := readSpan(f, g.prior, tools, true)
+	d := g.start(s)
 
-	next := Digest{Requests: s.requests, State: s.state(prior, f)}
-	next.Facts[Constraints] = ownKeys(prior.Facts[Constraints], s.rules)
-	next.Facts[Decisions] = ownKeys(prior.Facts[Decisions], s.choices)
+	next := Digest{State: s.state(g.prior, f)}
+	next.Facts[Constraints] = ownKeys(d.Facts[Constraints], s.rules)
+	next.Facts[Decisions] = ownKeys(d.Facts[Decisions], s.choices)
 	next.Facts[Deliverables] = onePath(s.shipped)
-	next.Facts[RuledOut] = ownKeys(nil, s.failed.facts(prior))
+	next.Facts[RuledOut] = ownKeys(nil, s.failed.facts(g.prior))
 	for i, t := range s.summaries {
 		key := "client-summary-" + strconv.Itoa(s.step) + "-" + strconv.Itoa(i+1)
 		told := NewFact(key, bounded(t, summaryBytes))
 		told.Confidence = Reported
 		next.Facts[Findings] = append(next.Facts[Findings], told)
 	}
-	next.Facts[Findings] = ownKeys(prior.Facts[Findings], append(next.Facts[Findings], s.answers...))
-	return seal(f, Merge(prior, next), engine.Extractive)
-}
-
-// priorOf is the digest that f is merged onto.
-func priorOf(f engine.Fold) Digest {
-	if f.Prior == nil {
-		return Digest{}
-	}
-	if d, err := Parse(f.Prior.Text); err == nil {
-		return d
-	}
-	d, _ := Salvage(f.Prior.Text)
-	return d
-}
-
-// seal makes the summary of a digest that is complete.
-func seal(f engine.Fold, d Digest, source engine.Source) engine.Summary {
-	d = Demote(d, f.Cap, f.WEff)
-	depth := 1
-	if f.Prior != nil {
-		depth = f.Prior.Depth + 1
-	}
-	return engine.Summary{
-		Coverage: f.Coverage, Text: Render(d), Steps: f.Steps, Source: source, Depth: depth, Undemotable: Undemotable(d),
-	}
+	next.Facts[Findings] = ownKeys(d.Facts[Findings], append(next.Facts[Findings], s.answers...))
+	return g.finish(f, Merge(d, next), engine.Extractive, repairs{})
 }
 
 // summaryBytes bounds a client's summary that is kept.
@@ -112,7 +90,7 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	c := Current{
 		Goal:     prior.State.Goal,
 		Written:  s.undelivered(prior),
-		InFlight: s.inFlight(prior.State.InFlight),
+		InFlight: s.inFlight(),
 	}
 	n := prior.LastRequest() + len(s.requests)
 	if len(s.requests) > 0 {
@@ -181,23 +159,4 @@ func (s *span) undelivered(prior Digest) []string {
 		}
 	}
 	return list[max(0, len(list)-keepList):]
-}
-
-// inFlight is the work of earlier folds that has not ended in this span, and what this one began.
-func (s *span) inFlight(prior []Work) []Work {
-	var list []Work
-	for _, w := range prior {
-		if !s.answered[engine.CallID(w.ID)] && !s.ended[w.ID] {
-			list = append(list, w)
-		}
-	}
-	for _, a := range s.open {
-		list = append(list, Work{ID: strings.ToValidUTF8(string(a.id), "\uFFFD"), Note: oneLine(a.label() + ", no result yet")})
-	}
-	for _, w := range s.started {
-		if !s.ended[w.ID] {
-			list = append(list, w)
-		}
-	}
-	return list
 }

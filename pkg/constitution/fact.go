@@ -158,6 +158,12 @@ func (f Fact) Path() string {
 	return p
 }
 
+// noteOf is the note of a deliverable, "" if it has none.
+func noteOf(f Fact) string {
+	_, note, _ := strings.Cut(f.Statement, noteSep)
+	return note
+}
+
 // apostrophes join what they stand in: don't is one word of a key.
 var apostrophes = strings.NewReplacer("'", "", "’", "")
 

@@ -25,11 +25,13 @@ type span struct {
 	failed    failures
 	written   []string // by the calls of the span, each once, the newest last
 
-	actions  int
-	open     []*action // calls whose result has not come
-	answered map[engine.CallID]bool
-	started  []Work          // background work that was begun
-	ended    map[string]bool // background work that was seen to end
+	actions   int
+	open      []*action // calls whose result has not come
+	answered  map[engine.CallID]bool
+	before    []Work            // what was in flight before the span
+	started   []Work            // background work that was begun
+	ended     map[string]bool   // background work that was seen to end
+	terminals map[string]string // tools whose terminal still runs a command, with the id of the call that began it
 
 	// of the turn that is read
 	last        string // the assistant's last text
@@ -46,7 +48,14 @@ func readSpan(f engine.Fold, prior Digest, tools Tools, judges bool) *span {
 	after := prior.LastRequest()
 	s := &span{
 		tools: tools, judges: judges, step: f.FromStep - 1, answered: map[engine.CallID]bool{}, earlier: slices.Clone(prior.State.Written), ended: map[string]bool{},
+		before: prior.State.InFlight, terminals: map[string]string{},
 		failed: failures{by: map[string]attempt{}, mended: map[string]*action{}},
+	}
+	for _, w := range s.before {
+		if rest, ok := strings.CutPrefix(w.Note, terminalNote); ok {
+			tool, _, _ := strings.Cut(rest, " ")
+			s.terminals[tool] = w.ID
+		}
 	}
 	for i := range f.Messages {
 		m := &f.Messages[i]
@@ -113,15 +122,11 @@ func (s *span) results(m *engine.Message) {
 	}
 }
 
-var (
-	begunID  = regexp.MustCompile(`(?i)\b(?:running|started|launched|moved)\b[^\n]{0,60}\bbackground\b[^\n]{0,60}?\b(?:id|shell|task)\b\W{1,3}([A-Za-z0-9][A-Za-z0-9_-]{1,63})`)
-	agentID  = regexp.MustCompile(`(?i)\blaunched\b[^\n]{0,60}\n[^\n]{0,20}agent_?id\W{1,3}([A-Za-z0-9][A-Za-z0-9_-]{1,63})`)
-	ended    = regexp.MustCompile(`(?i)\b(?:completed|killed|failed|exited|stopped|terminated|finished)\b`)
-	noteTask = regexp.MustCompile(`<task-id>\s*([^<\s]{1,64})\s*</task-id>`)
-)
-
 func (s *span) result(a *action, b *engine.Block) {
 	text, failed := a.failure(b)
+	if s.background(a, text) {
+		return // how it went is not known yet
+	}
 	if failed {
 		s.failed.fail(a, text)
 		return
@@ -140,34 +145,6 @@ func (s *span) result(a *action, b *engine.Block) {
 			s.turnWritten = moveLast(s.turnWritten, p)
 		}
 	}
-	top := head(text, 2048)
-	for _, re := range [...]*regexp.Regexp{begunID, agentID} {
-		if m := re.FindStringSubmatch(top); m != nil {
-			s.started = append(s.started, Work{ID: m[1], Note: oneLine("background, " + a.label())})
-			return
-		}
-	}
-	if ended.MatchString(head(top, 400)) {
-		for _, id := range backgroundIDs(a.input) {
-			s.ended[id] = true
-		}
-	}
-}
-
-// backgroundIDs are the ids by which a call asks for background work.
-func backgroundIDs(input []byte) []string {
-	var args map[string]json.RawMessage
-	if len(input) > maxScanned || json.Unmarshal(input, &args) != nil {
-		return nil
-	}
-	var ids []string
-	for k, v := range args {
-		var id string
-		if strings.HasSuffix(strings.ToLower(k), "id") && json.Unmarshal(v, &id) == nil {
-			ids = append(ids, id)
-		}
-	}
-	return ids
 }
 
 func moveLast(list []string, s string) []string {

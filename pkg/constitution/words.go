@@ -54,3 +54,20 @@ var (
 func aboutSafety(s string) bool {
 	return guardedWords.MatchString(s) || harmfulWords.MatchString(s) && forbids.MatchString(s)
 }
+
+// functionWords are the words of four letters and more that every text of a language holds: they say nothing about
+// what a sentence is about.
+var functionWords = func() map[string]bool {
+	set := map[string]bool{}
+	for w := range stopWords {
+		set[w] = true
+	}
+	for _, words := range common {
+		for _, w := range words {
+			set[w] = true
+		}
+	}
+	return set
+}()
+
+func isStopWord(w string) bool { return functionWords[w] }
