@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ullage/ullage/internal/cli"
 	"github.com/ullage/ullage/internal/node"
@@ -20,14 +21,15 @@ import (
 type dlqCmd struct {
 	List   dlqListCmd   `cmd:"" default:"withargs" help:"List the dead letters, oldest first."`
 	Show   dlqShowCmd   `cmd:"" help:"Show one dead letter whole."`
-	Replay dlqReplayCmd `cmd:"" help:"Have the entries of dead letters minted once more, and drop the letters."`
-	Drop   dlqDropCmd   `cmd:"" help:"Drop dead letters; the entries stay on the record."`
+	Replay dlqReplayCmd `cmd:"" help:"Have the work of dead letters done once more, and drop the letters."`
+	Drop   dlqDropCmd   `cmd:"" help:"Drop dead letters; the record stays as it is."`
 }
 
 // Help is shown below the usage of dlq.
 func (dlqCmd) Help() string {
-	return `A dead letter is a finished tool call that no minter could make a form of. Nothing waits for it: the call stays
-in the view as it is, until a floor summary takes it in. Exit status: 0 done; 1 an error.`
+	return `A dead letter is work in the background that failed for good. Nothing waits for it. A mint: a finished tool call
+that no minter could make a form of stays in the view as it is, until a floor summary takes it in. A fold: a summary that
+was to be made ahead, anew from raw or better is made when a step needs it. Exit status: 0 done; 1 an error.`
 }
 
 // logFlags are the flags of a verb that opens the log alone: of a data directory, or of a cluster.
@@ -78,11 +80,49 @@ func (c *dlqListCmd) Run(ctx contextArg) error {
 	})
 }
 
-// letter is a dead letter as it is printed.
+// letter is a dead letter as it is printed: of a fold's request, the size alone.
 type letter struct {
-	ID uint64    `json:"id"`
-	At time.Time `json:"at"`
+	ID     uint64    `json:"id"`
+	At     time.Time `json:"at"`
+	Work   string    `json:"work"` // mint or fold
+	Tenant string    `json:"tenant,omitempty"`
+	Task   string    `json:"task,omitempty"`
 	bus.DeadLetter
+	Fold *letterFold `json:"fold,omitempty"`
+}
+
+type letterFold struct {
+	Kind  string `json:"kind"`
+	Key   string `json:"key"`
+	Bytes int    `json:"bytes"`
+}
+
+func letterOf(l bus.DeadLetter) letter {
+	out := letter{ID: l.ID, At: l.At, Work: "mint", DeadLetter: l}
+	if of, ok := l.Task(); ok {
+		out.Tenant, out.Task = of.Tenant, of.Task
+	}
+	if l.Fold != nil {
+		out.Work = "fold"
+		out.Fold = &letterFold{Kind: l.Fold.Kind, Key: l.Fold.Key, Bytes: len(l.Fold.Payload)}
+	}
+	return out
+}
+
+// work says what was to be done, as "mint" or "fold ahead".
+func (l letter) work() string {
+	if l.Fold == nil || l.Fold.Kind == "" {
+		return l.Work
+	}
+	return l.Work + " " + l.Fold.Kind
+}
+
+// task is tenant and task, "-" where the letter does not say.
+func (l letter) task() string {
+	if l.Task == "" {
+		return "-"
+	}
+	return l.Tenant + "/" + l.Task
 }
 
 func printLetters(w io.Writer, letters []bus.DeadLetter, asJSON bool) error {
@@ -90,7 +130,7 @@ func printLetters(w io.Writer, letters []bus.DeadLetter, asJSON bool) error {
 		enc := json.NewEncoder(w)
 		enc.SetEscapeHTML(false)
 		for _, l := range letters {
-			if err := enc.Encode(letter{l.ID, l.At, l}); err != nil {
+			if err := enc.Encode(letterOf(l)); err != nil {
 				return fmt.Errorf("print letter %d: %w", l.ID, err)
 			}
 		}
@@ -100,9 +140,10 @@ func printLetters(w io.Writer, letters []bus.DeadLetter, asJSON bool) error {
 		fmt.Fprintln(w, "no dead letters")
 		return nil
 	}
-	fmt.Fprintf(w, "%6s  %-20s %-10s %5s  %-14s %s\n", "id", "at", "reason", "tries", "entry", "because")
-	for _, l := range letters {
-		fmt.Fprintf(w, "%6d  %-20s %-10s %5d  %-14s %s\n", l.ID, l.At.UTC().Format(time.RFC3339), l.Reason, l.Deliveries, fmt.Sprintf("%s/%d", l.Stream, l.Seq), shorten(l.LastError, 120))
+	fmt.Fprintf(w, "%6s  %-20s %-10s %5s  %-12s %-24s %s\n", "id", "at", "reason", "tries", "work", "task", "because")
+	for _, dead := range letters {
+		l := letterOf(dead)
+		fmt.Fprintf(w, "%6d  %-20s %-10s %5d  %-12s %-24s %s\n", l.ID, l.At.UTC().Format(time.RFC3339), l.Reason, l.Deliveries, l.work(), l.task(), shorten(l.LastError, 120))
 	}
 	return nil
 }
@@ -128,9 +169,17 @@ func (c *dlqShowCmd) Run(ctx contextArg) error {
 	})
 }
 
-func showLetter(w io.Writer, l bus.DeadLetter) error {
-	_, err := fmt.Fprintf(w, "letter   %d\nat       %s\nentry    %d of stream %s\nsubject  %s\nreason   %s, after %d deliveries\nbecause  %s\n",
-		l.ID, l.At.UTC().Format(time.RFC3339), l.Seq, l.Stream, l.Subject, l.Reason, l.Deliveries, l.LastError)
+func showLetter(w io.Writer, dead bus.DeadLetter) error {
+	l := letterOf(dead)
+	text := fmt.Sprintf("letter   %d\nat       %s\nwork     %s\ntask     %s\nentry    %d of stream %s\nsubject  %s\nreason   %s, after %d deliveries\nbecause  %s\n",
+		l.ID, l.At.UTC().Format(time.RFC3339), l.work(), l.task(), l.Seq, l.Stream, l.Subject, l.Reason, l.Deliveries, l.LastError)
+	if dead.Fold != nil {
+		text += fmt.Sprintf("key      %s\nrequest  %d bytes\n", l.Fold.Key, l.Fold.Bytes)
+		if utf8.Valid(dead.Fold.Payload) && l.Fold.Bytes > 0 {
+			text += string(dead.Fold.Payload) + "\n"
+		}
+	}
+	_, err := io.WriteString(w, text)
 	return err
 }
 
@@ -173,8 +222,9 @@ type dlqReplayCmd struct {
 
 // Help is shown below the usage of dlq replay.
 func (dlqReplayCmd) Help() string {
-	return `The order stands on the log; a minter of the cluster, or the gateway when it next runs on this directory, carries
-it out. If that fails again, a new letter tells of it.`
+	return `The order stands on the log; a minter or a summariser of the cluster, or the gateway when it next runs on this
+directory, carries it out. If that fails again, a new letter tells of it. A fold is not put before a newer one of its task
+and kind that waits already: drop its letter instead.`
 }
 
 // Run replays.

@@ -235,7 +235,7 @@ func TestDeadLetterVerbs(t *testing.T) {
 	if err := errors.Join(printLetters(&out, letters, false), printLetters(&out, letters, true), showLetter(&out, letters[0])); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range []string{"permanent", "this call has no shape", `"id":1`, "because  this call"} {
+	for _, want := range []string{"permanent", "this call has no shape", `"id":1`, "because  this call", `"work":"mint"`, "default/t1"} {
 		if !strings.Contains(out.String(), want) {
 			t.Errorf("what is printed lacks %q:\n%s", want, out.String())
 		}
@@ -254,6 +254,73 @@ func TestDeadLetterVerbs(t *testing.T) {
 	}
 	if err := (&dlqDropCmd{logFlags: flags}).Run(t.Context()); err == nil || !strings.Contains(err.Error(), "--all") {
 		t.Errorf("a drop of nothing gives %v", err)
+	}
+}
+
+// A fold that was given up is shown with its task, its kind and its error; a replay puts it back on the queue.
+func TestDeadFoldVerbs(t *testing.T) {
+	dir := t.TempDir()
+	open := func() *node.Node {
+		t.Helper()
+		n, err := node.Open(t.Context(), node.Config{Name: "test", Dir: dir, LLM: "extractive", Log: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	n := open()
+	ctx, cancel := context.WithCancel(t.Context())
+	serving := make(chan error, 1)
+	go func() {
+		serving <- n.Bus.ServeFolds(ctx, bus.FoldConfig{}, func(context.Context, bus.FoldJob) ([]byte, error) {
+			return nil, bus.Permanent(errors.New("the span is not what it was"))
+		})
+	}()
+	task := record.Key{Tenant: "default", Task: "t1"}
+	if err := n.Bus.QueueFold(t.Context(), bus.QueuedFold{Task: task, Kind: "drift", FoldRequest: bus.FoldRequest{Key: "k1", Payload: []byte(`{"cap":2500}`)}}); err != nil {
+		t.Fatal(err)
+	}
+	var letters []bus.DeadLetter
+	clustertest.Until(t, "a dead letter", func() (ok bool) {
+		var err error
+		letters, err = n.Bus.DeadLetters(t.Context())
+		return err == nil && len(letters) == 1
+	})
+	cancel()
+	if err := errors.Join(<-serving, n.Close()); err != nil {
+		t.Fatal(err)
+	}
+	var list, lines, shown bytes.Buffer
+	if err := errors.Join(printLetters(&list, letters, false), printLetters(&lines, letters, true), showLetter(&shown, letters[0])); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what, text string
+		has        []string
+	}{
+		{"list", list.String(), []string{"permanent", "fold drift", "default/t1", "the span is not what it was"}},
+		{"list --json", lines.String(), []string{`"work":"fold"`, `"task":"t1"`, `"fold":{"kind":"drift","key":"k1","bytes":12}`}},
+		{"show", shown.String(), []string{"work     fold drift", "task     default/t1", "key      k1", "request  12 bytes\n{\"cap\":2500}\n"}},
+	} {
+		for _, want := range c.has {
+			if !strings.Contains(c.text, want) {
+				t.Errorf("%s lacks %q:\n%s", c.what, want, c.text)
+			}
+		}
+	}
+	if err := (&dlqReplayCmd{logFlags: logFlags{data: data{Data: dir}}, whichLetters: whichLetters{All: true}}).Run(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	n = open()
+	lag, err := n.Bus.FoldLag(t.Context())
+	if err != nil || lag != (bus.Lag{Waiting: 1}) {
+		t.Errorf("after the replay: %+v, %v", lag, err)
+	}
+	if letters, err := n.Bus.DeadLetters(t.Context()); err != nil || len(letters) != 0 {
+		t.Errorf("left: %+v, %v", letters, err)
+	}
+	if err := n.Close(); err != nil {
+		t.Fatal(err)
 	}
 }
 
