@@ -276,9 +276,9 @@ func bareURL(s string) bool {
 func (a *adoption) mayState(field, s string) bool {
 	switch field {
 	case "Next":
-		return !a.e.borrowed(s)
+		return !a.e.borrowed(s) && !a.e.copied(s)
 	case "Goal":
-		return !a.e.borrowed(s) && a.e.origin(s) != read
+		return !a.e.borrowed(s) && !a.e.copied(s) && a.e.origin(s) != read
 	}
 	return !(commands(s) && a.e.origin(s) == read) && !a.e.poses(s)
 }

@@ -2,6 +2,7 @@ package constitution
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/ullage/ullage/pkg/engine"
@@ -35,6 +36,9 @@ func Adopt(f engine.Fold, proposals []string, tools Tools) (engine.Summary, erro
 	d = Merge(d, next)
 
 	a := newAdoption(f, g, s, d)
+	for _, rule := range next.Facts[Constraints] {
+		a.added[rule.Key] = true
+	}
 	for _, p := range passes {
 		a.pass(p)
 	}
@@ -93,13 +97,14 @@ type adoption struct {
 	date     string
 	language string // of the user, "" if it cannot be told
 	repairs  repairs
+	added    map[string]bool // topics of the rules that code found in the span
 	seen     map[string]bool // lines of the digest before that a pass repeated, by section and topic, and by text
 }
 
 func newAdoption(f engine.Fold, g ground, s *span, d Digest) *adoption {
 	texts := UserTexts(f.Messages)
 	a := &adoption{
-		d: d, e: gatherEvidence(f, g.base), said: newUserSaid(texts, g.base), date: f.Date, repairs: repairs{}, seen: map[string]bool{},
+		d: d, e: gatherEvidence(f, g.base), said: newUserSaid(texts, d), date: f.Date, repairs: repairs{}, seen: map[string]bool{}, added: map[string]bool{},
 	}
 	if !plainDate(a.date) {
 		a.date = ""
@@ -157,6 +162,9 @@ func (a *adoption) pass(p *proposal) {
 	fresh := map[string]bool{} // topics that this pass has given
 	for _, line := range p.lines {
 		f, s := line.fact, line.section
+		if old, used := at[topicOf(s, f.Key)]; used && s == Constraints && known[f.text()] {
+			a.supersede(old, f)
+		}
 		if a.repeated(s, f, known, at) {
 			continue
 		}
@@ -165,6 +173,10 @@ func (a *adoption) pass(p *proposal) {
 		}
 		old, used := at[topicOf(s, f.Key)]
 		if used && folded(old.text()) == folded(f.text()) {
+			continue
+		}
+		if used && s != Constraints && s != Deliverables && !old.P0(s) && sameSubject(old.Statement, f.Statement) && !a.news(old, f) {
+			a.repairs[repairReworded]++
 			continue
 		}
 		f, to, kind := a.admit(s, f, line.stray)
@@ -178,6 +190,8 @@ func (a *adoption) pass(p *proposal) {
 		if known[f.text()] {
 			if used && old.P0(s) {
 				a.repairs[repairReworded]++
+			} else if used && to == Constraints {
+				a.supersede(old, f)
 			}
 			continue
 		}
@@ -208,6 +222,20 @@ func (a *adoption) pass(p *proposal) {
 	}
 	next.Facts[Deliverables] = onePath(next.Facts[Deliverables])
 	a.d = Merge(a.d, next)
+}
+
+// supersede lets a limit that the user set in this span, and that code has added already, take the place of the older
+// one whose topic the model gives it.
+func (a *adoption) supersede(old, f Fact) {
+	facts := a.d.Facts[Constraints]
+	at := indexKey(facts, old.Key)
+	by := slices.IndexFunc(facts, func(g Fact) bool { return g.text() == f.text() && a.added[g.Key] })
+	if at < 0 || by < 0 || at >= by || facts[at].P0(Constraints) || facts[by].P0(Constraints) || !sameSubject(old.Statement, f.Statement) {
+		return
+	}
+	a.d = a.d.Clone()
+	a.d.Facts[Constraints][at] = Fact{Key: old.Key, Statement: f.Statement, AsOf: f.AsOf, Confidence: f.Confidence}
+	a.d.Facts[Constraints] = slices.Delete(a.d.Facts[Constraints], by, by+1)
 }
 
 // repeated reports whether a line only repeats what stands, and notes that it was repeated: word for word, or under

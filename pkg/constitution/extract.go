@@ -94,7 +94,7 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	}
 	n := prior.LastRequest() + len(s.requests)
 	if len(s.requests) > 0 {
-		c.Goal = firstLine(s.requests[len(s.requests)-1].Text, 200)
+		c.Goal = firstLine(keepMark.ReplaceAllString(s.requests[len(s.requests)-1].Text, ""), 200)
 	}
 	asked := "the task"
 	if n > 0 {

@@ -149,18 +149,19 @@ func (g ground) audit(text string) loss {
 			l.requests = append(l.requests, r)
 		}
 	}
-	pinned := pin(g.base, g.pins)
 	for _, s := range [...]Section{Deliverables, Decisions, Constraints} {
 		have := map[string]bool{}
 		for _, f := range d.Facts[s] {
 			have[kept(s, f)] = true
 		}
-		for _, f := range pinned.Facts[s] {
+		for _, f := range g.base.Facts[s] {
 			if (s == Deliverables || f.P0(s)) && !have[kept(s, f)] {
 				l.facts[s] = append(l.facts[s], f)
 			}
 		}
 	}
+	pinned := pin(d, g.pins) // adds what d lacks
+	l.facts[Constraints] = append(l.facts[Constraints], pinned.Facts[Constraints][len(d.Facts[Constraints]):]...)
 	return l
 }
 

@@ -2,6 +2,7 @@ package constitution
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 )
 
@@ -41,20 +42,23 @@ func (e *evidence) poses(s string) bool {
 
 // borrowed reports whether an order in s stands only in what was read: then no user and no agent gave it.
 func (e *evidence) borrowed(s string) bool {
-	if e.poses(s) {
-		return true
-	}
+	return e.poses(s) || anySentence(s, func(part string) bool { return orders(part) && e.origin(part) == read })
+}
+
+// copied reports whether a sentence of s is taken word for word from a tool's output and was said by nobody here.
+func (e *evidence) copied(s string) bool {
+	return anySentence(s, func(part string) bool {
+		f := folded(part)
+		list := marks(f)
+		o, t := covered(f, list, e.ours), covered(f, list, e.tool.has)
+		return t >= 600 && o*2 < t
+	})
+}
+
+func anySentence(s string, is func(string) bool) bool {
 	for line := range strings.Lines(s) {
-		for _, part := range split(line) {
-			f := folded(part)
-			list := marks(f)
-			o, t := covered(f, list, e.ours), covered(f, list, e.tool.has)
-			if t >= 600 && o*2 < t {
-				return true // taken word for word from a tool's output, and said by nobody here
-			}
-			if orders(part) && e.origin(part) == read {
-				return true
-			}
+		if slices.ContainsFunc(split(line), is) {
+			return true
 		}
 	}
 	return false

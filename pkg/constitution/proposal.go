@@ -135,6 +135,9 @@ func fenceMark(s string) bool {
 // fenced takes what stands between a fence and the one that closes it as further lines of what is open. One that is
 // never closed fences nothing.
 func (r *proposalReader) fenced(first string, rest *string) {
+	if r.section == noSection {
+		return // the digest itself stands in it, behind a preface
+	}
 	mark := first[:len(first)-len(strings.TrimLeft(first, "`"))]
 	end := -1
 	for at := 0; at < len(*rest); {
@@ -245,9 +248,9 @@ func (r *proposalReader) stateLine(line, trimmed string) {
 	}
 	if r.field != nil && !r.skip && r.text.Len() < maxFenced {
 		if r.text.Len() > 0 {
-			r.text.WriteByte('\n')
+			r.text.WriteString("; ") // a list of steps is one field
 		}
-		r.text.WriteString(trimmed)
+		r.text.WriteString(trimmed[len(itemMark.FindString(trimmed)):])
 	}
 }
 

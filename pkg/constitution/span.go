@@ -180,7 +180,7 @@ func (s *span) user(m *engine.Message, after int) {
 			}
 			s.requests = append(s.requests, NewRequest(after+len(s.requests)+1, t))
 			if s.judges {
-				constraints, decisions := rules(t)
+				constraints, decisions := rules(keep.ReplaceAllString(t, " "))
 				s.rules = append(s.rules, constraints...)
 				s.choices = append(s.choices, decisions...)
 			}

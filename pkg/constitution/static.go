@@ -17,7 +17,7 @@ func StaticCheckpoint(f engine.Fold) engine.Summary {
 	d := g.start(s)
 	c := &d.State
 	if n := len(s.requests); n > 0 {
-		c.Goal = normal(firstLine(s.requests[n-1].Text, 200))
+		c.Goal = normal(firstLine(keepMark.ReplaceAllString(s.requests[n-1].Text, ""), 200))
 	}
 	c.Status = fmt.Sprintf("static checkpoint: %d calls in steps %d to %d are not summarised", s.actions, f.FromStep, f.ToStep)
 	if last := d.LastRequest(); last > 0 {

@@ -10,19 +10,20 @@ import (
 const fewWords = 3
 
 // sameSubject reports whether two statements under one key can be about one thing. Using a key again for another
-// subject would silently overwrite a live fact, so a statement that shares no word with the one before it is taken
-// for a reuse. Where a statement is too short to tell ("8080"), the key is believed.
+// subject would silently overwrite a live fact, so a statement that shares less than a third of the words of the
+// shorter of the two is taken for a reuse. Where a statement is too short to tell ("8080"), the key is believed.
 func sameSubject(a, b string) bool {
 	x, y := wordSet(a), wordSet(b)
 	if len(x) < fewWords || len(y) < fewWords {
 		return true
 	}
+	shared := 0
 	for w := range x {
 		if y[w] {
-			return true
+			shared++
 		}
 	}
-	return false
+	return shared*3 >= min(len(x), len(y))
 }
 
 // wordSet is the words of s that carry meaning: four letters or more, or pairs of letters in a script that does

@@ -27,8 +27,8 @@ const commonWord = 256
 func newUserSaid(texts []string, base Digest) *userSaid {
 	u := &userSaid{by: map[string][]int{}}
 	seen := map[string]bool{}
-	add := func(s string) {
-		f := unended(folded(s))
+	add := func(s, of string) {
+		f := unended(folded(of))
 		if f == "" || len(s) > maxSentence || seen[f] {
 			return
 		}
@@ -41,7 +41,7 @@ func newUserSaid(texts []string, base Digest) *userSaid {
 	for _, s := range [...]Section{Constraints, Decisions} {
 		for _, f := range base.Facts[s] {
 			if s == Constraints || f.P0(s) {
-				add(f.Statement)
+				add(f.text(), f.Statement)
 			}
 		}
 	}
@@ -51,10 +51,10 @@ func newUserSaid(texts []string, base Digest) *userSaid {
 	for _, t := range texts {
 		t = keepMark.ReplaceAllString(t, "")
 		for _, s := range sentences(t) {
-			add(s)
+			add(s, s)
 		}
 		for _, l := range ownLines(t) {
-			add(l)
+			add(l, l)
 		}
 	}
 	return u
