@@ -172,9 +172,9 @@ func upheld(t interface {
 	return d
 }
 
-// oneByOne reports whether each sentence of s is the user's.
+// oneByOne reports whether each line of s is the user's.
 func oneByOne(s string, asked []string) bool {
-	for _, p := range split(s) {
+	for p := range strings.Lines(s) {
 		if p = folded(p); p != "" && !slices.ContainsFunc(asked, func(a string) bool { return strings.Contains(folded(a), p) }) {
 			return false
 		}

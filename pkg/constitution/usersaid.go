@@ -199,7 +199,7 @@ func (u *userSaid) sentences(statement string) string {
 	if len(all) < 2 {
 		return ""
 	}
-	return strings.Join(all, " ")
+	return strings.Join(all, "\n")
 }
 
 // nearest is the unit that shares most of the words of a statement: two at least, and three fifths of them.

@@ -1,0 +1,140 @@
+package constitution
+
+import (
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/toolrule"
+)
+
+// careless is a model for real histories: it repeats most of the digest, rewords and drops some of it, and makes lines
+// of what it finds in the span, wherever it stands there.
+func careless(r *rand.Rand, f engine.Fold) string {
+	switch r.IntN(12) {
+	case 0:
+		return ""
+	case 1:
+		return "I will go on with the task."
+	}
+	prior := Digest{}
+	if f.Prior != nil {
+		prior, _ = Salvage(f.Prior.Text)
+	}
+	var lines []string
+	for l := range strings.Lines(head(spanText(f.Messages), 256<<10)) {
+		if l = oneLine(l); len(l) > 8 {
+			lines = append(lines, gist(l, 300))
+		}
+	}
+	some := func() string {
+		if len(lines) == 0 {
+			return "nothing was said"
+		}
+		return lines[r.IntN(len(lines))]
+	}
+	for i := range prior.Requests {
+		if r.IntN(4) == 0 {
+			prior.Requests[i].N += 1
+		}
+	}
+	for s := Deliverables; s <= Archived; s++ {
+		facts := prior.Facts[s][:0:0]
+		for _, f := range prior.Facts[s] {
+			switch r.IntN(8) {
+			case 0:
+				continue
+			case 1:
+				f = NewFact(f.Key, some())
+			}
+			facts = append(facts, f)
+		}
+		for i := range r.IntN(4) {
+			facts = append(facts, NewFact(fmt.Sprintf("line-%s-%d-%d", kebab(s.String(), 2), f.ToStep, i), some()))
+		}
+		prior.Facts[s] = facts
+	}
+	for _, v := range prior.State.fields() {
+		*v = some()
+	}
+	out := Render(prior)
+	if r.IntN(6) == 0 {
+		out = head(out, len(out)/2)
+	}
+	return out
+}
+
+func TestTenFoldsWithACarelessModelKeepEveryRequest(t *testing.T) {
+	rules := toolrule.Builtin()
+	adopted, refused, repaired := 0, 0, map[string]int{}
+	all := histories(t)
+	for _, h := range all {
+		var before Digest
+		var last *engine.Summary
+		var whole engine.Fold
+		r := rand.New(rand.NewPCG(1, uint64(len(h.name))))
+		summarise := func(f engine.Fold) engine.Summary {
+			s, err := Adopt(f, []string{careless(r, f)}, rules)
+			if err != nil {
+				if _, ok := errors.AsType[*Refusal](err); !ok {
+					t.Errorf("%s: %v", h.name, err)
+				}
+				refused++
+				return Extract(f, rules)
+			}
+			adopted++
+			return s
+		}
+		folds(t, h, 10, summarise, func(f engine.Fold, s engine.Summary, texts []string) {
+			before = upheld(ofHistory{t, h.name}, f, s, before, texts)
+			for _, c := range s.Repairs {
+				repaired[c.Kind] += c.N
+			}
+			last, whole = &s, f
+		})
+		// A drift reset behind them.
+		at := cuts(h.msgs)
+		whole.Prior, whole.Old, whole.Messages, whole.FromStep = nil, last, h.msgs[:at[len(at)-1]], 0
+		for _, source := range [...]engine.Source{engine.FromRaw, engine.Extractive} {
+			s := Extract(whole, rules)
+			if source == engine.FromRaw {
+				var err error
+				if s, err = Adopt(whole, []string{"## Findings\na: b\n## Current state\nGoal: go on\n"}, rules); err != nil {
+					continue // a history that is smaller than its own requests
+				}
+			}
+			upheld(ofHistory{t, h.name}, whole, s, before, UserTexts(whole.Messages))
+			if s.Depth != 1 || s.Source != source || s.Drift == nil {
+				t.Errorf("%s: a reset gives depth %d, source %s, drift %v", h.name, s.Depth, s.Source, s.Drift)
+			} else if d := s.Drift; d.Kept+d.Reworded+d.Lost != len(before.lines()) {
+				t.Errorf("%s: drift %+v does not account for %d lines", h.name, *d, len(before.lines()))
+			}
+		}
+	}
+	kinds := Kinds()
+	var told []string
+	for _, k := range kinds {
+		if n := repaired[k]; n > 0 {
+			told = append(told, fmt.Sprintf("%s %d", k, n))
+		}
+	}
+	t.Logf("%d tasks: %d answers adopted, %d refused; %s", len(all), adopted, refused, strings.Join(told, ", "))
+	if len(all) > 0 && (adopted == 0 || slices.Index(kinds, repairP0Lost) < 0) {
+		t.Error("not one answer was adopted")
+	}
+}
+
+// ofHistory says which history a failure is of.
+type ofHistory struct {
+	*testing.T
+	name string
+}
+
+func (n ofHistory) Fatalf(format string, a ...any) {
+	n.T.Helper()
+	n.T.Fatalf(n.name+": "+format, a...)
+}
