@@ -9,6 +9,7 @@
 //	rec.<p>.<tenant>.<task>.t   tool-finished events: [Bus.Event]
 //	form.<p>.<tenant>.<task>    what minters and summarisers made available: [Bus.Form]
 //	ctl.<p>.<tenant>.<task>     orders of erasure: [Bus.Control]
+//	foldq.<p>.<tenant>.<task>.<kind>   folds that nobody waits for, one for each task and kind: [Bus.QueueFold]
 //
 // p is one of 64 partitions for life; REC_k and FORM_k listen on the partitions p with p mod K = k.
 //
@@ -21,5 +22,7 @@
 //   - Events, forms and controls arrive at least once.
 //   - A minter's message is acknowledged after its handler returned, never before; one that cannot be minted ends
 //     as a dead letter and holds up nothing.
+//   - A queued fold is done by some worker, gives way to a newer one of its task and kind, or ends as a dead letter
+//     that holds it; no worker's death loses it.
 //   - A log that went backwards, or is another log, is an error with a sentence; it is never followed in silence.
 package bus

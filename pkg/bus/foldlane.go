@@ -11,56 +11,68 @@ import (
 	"github.com/nats-io/nats.go/jetstream"
 )
 
-// lane takes jobs from the queue of folds while there is a slot for them, until ctx ends.
-func (p *foldPool) lane(ctx context.Context) {
-	for ctx.Err() == nil {
-		if err := p.pull(ctx); err != nil && ctx.Err() == nil {
-			p.bus.log.Warn("summariser waits for the queue of folds", slog.Any("because", err))
-			sleep(ctx, 500*time.Millisecond)
+// foldLane takes jobs from the queue of folds to a pool.
+type foldLane struct {
+	pool    *foldPool
+	pulling context.Context // no more are taken once it ends
+	asking  context.Context // the same, while a job would find a slot
+	ackWait time.Duration
+	tries   int // deliveries that may fail; 0 or less: any number
+}
+
+// run takes jobs while there is a slot for them, until pulling ends.
+func (l *foldLane) run() {
+	for l.pulling.Err() == nil {
+		if err := l.pull(); err != nil && l.pulling.Err() == nil {
+			l.pool.bus.log.Warn("summariser waits for the queue of folds", slog.Any("because", err))
+			sleep(l.pulling, 500*time.Millisecond)
 		}
 	}
 }
 
 // pull asks for one job at a time, and only while a job would find a slot: a request that takes the last one takes
 // back what was asked for.
-func (p *foldPool) pull(ctx context.Context) error {
-	consumer, err := p.bus.bulkJS.Consumer(ctx, foldStream, foldConsumer)
+func (l *foldLane) pull() error {
+	consumer, err := l.pool.bus.bulkJS.Consumer(l.pulling, foldStream, foldConsumer)
 	if err != nil {
 		return err
 	}
 	config := consumer.CachedInfo().Config
+	l.ackWait, l.tries = config.AckWait, config.MaxDeliver-1
 	for {
-		spare := p.awaitSpare(ctx)
+		spare := l.pool.awaitSpare(l.pulling)
 		if spare == nil {
 			return nil
 		}
-		if err := p.pullWhile(ctx, spare, consumer, config); err != nil {
+		asking, cancel := context.WithCancel(spare)
+		l.asking = asking
+		release := context.AfterFunc(l.pulling, cancel)
+		err := l.ask(consumer)
+		release()
+		cancel()
+		if err != nil {
 			return err
 		}
 	}
 }
 
-// pullWhile pulls until spare or ctx ends.
-func (p *foldPool) pullWhile(ctx, spare context.Context, consumer jetstream.Consumer, config jetstream.ConsumerConfig) error {
-	asking, cancel := context.WithCancel(spare)
-	defer cancel()
-	release := context.AfterFunc(ctx, cancel)
-	defer release()
+// ask pulls until asking ends. What came in that moment is taken too.
+func (l *foldLane) ask(consumer jetstream.Consumer) error {
 	entries, err := consumer.Messages(jetstream.PullMaxMessages(1))
 	if err != nil {
 		return err
 	}
 	defer func() {
 		for raw := range leftOver(entries) {
-			p.take(raw, config)
+			l.take(raw)
 		}
 	}()
-	for asking.Err() == nil {
-		raw, err := entries.Next(jetstream.NextContext(asking))
+	for l.asking.Err() == nil {
+		raw, err := entries.Next(jetstream.NextContext(l.asking))
 		switch {
 		case err == nil:
-			p.take(raw, config)
-		case asking.Err() == nil:
+			l.take(raw)
+		case l.asking.Err() == nil:
 			return err
 		}
 	}
@@ -69,7 +81,8 @@ func (p *foldPool) pullWhile(ctx, spare context.Context, consumer jetstream.Cons
 
 // take brings a job into the pool, where it begins, or shares a fold that is in hand. One that was delivered more
 // often than it may fail came from workers that died over it.
-func (p *foldPool) take(raw jetstream.Msg, config jetstream.ConsumerConfig) {
+func (l *foldLane) take(raw jetstream.Msg) {
+	p := l.pool
 	meta, err := raw.Metadata()
 	if err != nil {
 		p.bus.log.Error("summariser got something that is no job", slog.Any("error", err))
@@ -80,8 +93,7 @@ func (p *foldPool) take(raw jetstream.Msg, config jetstream.ConsumerConfig) {
 	if err == nil {
 		err = checkFoldKey(key)
 	}
-	j := &foldQueueJob{pool: p, raw: raw, meta: meta, kind: kind, key: key, tries: config.MaxDeliver - 1}
-	j.stopBeat = func() {}
+	j := &foldQueueJob{pool: p, raw: raw, meta: meta, kind: kind, key: key, tries: l.tries, stopBeat: func() {}}
 	switch {
 	case err != nil:
 		j.settle(j.bury(ReasonPermanent, err))
@@ -90,7 +102,7 @@ func (p *foldPool) take(raw jetstream.Msg, config jetstream.ConsumerConfig) {
 		j.settle(j.bury(ReasonUnheard, errors.New(unheard(foldStream))))
 		return
 	}
-	j.stopBeat = heartbeat(p.work, raw, config.AckWait/3)
+	j.stopBeat = heartbeat(p.work, raw, l.ackWait/3)
 	refused := p.enter(&waiter{
 		id:     foldStream + ":" + strconv.FormatUint(meta.Sequence.Consumer, 10),
 		job:    FoldJob{Key: key, Payload: raw.Data(), Left: p.cfg.BackgroundDeadline, Task: task, Background: true, Kind: kind},

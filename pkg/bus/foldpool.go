@@ -34,8 +34,9 @@ type fold struct {
 	place
 	key     string
 	began   bool
-	cancel  context.CancelFunc // once it began
-	waiters []*waiter          // in order of arrival
+	work    context.Context // once it began; ends when nobody waits
+	cancel  context.CancelFunc
+	waiters []*waiter // in order of arrival
 }
 
 // waiter is one who waits for a fold: a caller, or a job of the queue.
@@ -185,15 +186,14 @@ func (p *foldPool) begin(f *fold) {
 	lead := f.lead()
 	job := lead.job
 	job.Left, job.Room = time.Until(lead.due), f.room
-	ctx, cancel := context.WithCancel(p.work)
-	f.cancel = cancel
-	p.inHand.Go(func() { p.run(ctx, f, job) })
+	f.work, f.cancel = context.WithCancel(p.work)
+	p.inHand.Go(func() { p.run(f, job) })
 }
 
-func (p *foldPool) run(ctx context.Context, f *fold, job FoldJob) {
+func (p *foldPool) run(f *fold, job FoldJob) {
 	defer f.cancel()
 	var reply []byte
-	err := safely(func() (err error) { reply, err = p.handler(ctx, job); return err })
+	err := safely(func() (err error) { reply, err = p.handler(f.work, job); return err })
 	for _, w := range p.finish(f) {
 		w.answer(reply, err)
 	}

@@ -96,7 +96,7 @@ func (b *Bus) ServeFolds(ctx context.Context, cfg FoldConfig, handler func(conte
 	}
 	var lane sync.WaitGroup
 	if cfg.Background > 0 {
-		lane.Go(func() { p.lane(ctx) })
+		lane.Go((&foldLane{pool: p, pulling: ctx}).run)
 	}
 	<-ctx.Done()
 	p.close()
@@ -121,12 +121,18 @@ func (p *foldPool) accept(request micro.Request) {
 		request.Error(codeBad, "a fold request needs a key, an id and the time left in milliseconds", nil)
 		return
 	}
+	task := record.Key{Tenant: header.Get(foldTenantHeader), Task: header.Get(foldTaskHeader)}
+	if task != (record.Key{}) {
+		if err := checkKey(task); err != nil {
+			request.Error(codeBad, oneLine(err.Error()), nil)
+			return
+		}
+	}
 	room, _ := strconv.Atoi(header.Get(foldRoomHeader)) // a caller of an earlier version says none
 	refused := p.enter(&waiter{
 		id: id,
 		job: FoldJob{
-			Key: key, Payload: request.Data(), Left: time.Duration(ms) * time.Millisecond, Room: room,
-			Task: record.Key{Tenant: header.Get(foldTenantHeader), Task: header.Get(foldTaskHeader)},
+			Key: key, Payload: request.Data(), Left: time.Duration(ms) * time.Millisecond, Task: task, Room: room,
 		},
 		answer: func(reply []byte, err error) { p.reply(request, reply, err) },
 	}, header.Get(foldWaitHeader) != "")
