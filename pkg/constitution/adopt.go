@@ -114,12 +114,12 @@ func newAdoption(f engine.Fold, g ground, s *span, d Digest) *adoption {
 	for _, dl := range d.Facts[Deliverables] {
 		a.paths = append(a.paths, dl.Path())
 	}
-	if len(texts) == 0 {
+	if a.language = wanted(d, texts); a.language == "" {
 		for _, r := range g.base.Requests {
 			texts = append(texts, r.Text)
 		}
+		a.language = wanted(d, texts)
 	}
-	a.language = wanted(d, texts)
 	return a
 }
 
@@ -300,7 +300,7 @@ func (a *adoption) requests(list []proposed) {
 		was, known := at[p.n]
 		other := by[text]
 		switch {
-		case known && was == text, text == "":
+		case text == "", known && strings.HasPrefix(was, text): // a shorter form is no change
 		case other > 0:
 			a.repairs[repairRenumbered]++
 		case known:

@@ -299,4 +299,3 @@ func FuzzAdopt(f *testing.F) {
 		}
 	})
 }
-

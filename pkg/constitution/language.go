@@ -9,9 +9,11 @@ import (
 // languageSample bounds the text that is looked at.
 const languageSample = 64 << 10
 
-// notWords are what says nothing of a language: code, quotations, paths and addresses.
-var notWords = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`|\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»" +
-	`|https?://\S+|\S*[/\\_@]\S*|\b\w+\.\w+\S*`)
+// What says nothing of a language: code, paths and addresses, and what is quoted.
+var (
+	notWords = regexp.MustCompile("(?s)```.*?(?:```|$)|`[^`\n]*`" + `|https?://\S+|\S*[/\\_@]\S*|\b\w+\.\w+\S*`)
+	inQuotes = regexp.MustCompile("\"[^\"\n]*\"|“[^”\n]*”|«[^»\n]*»")
+)
 
 // Language is the language of texts that a person wrote, as a code of ISO 639-1 ("pt", "zh", "ja", …), "" if it
 // cannot be told. Code, quotations and paths in them are not looked at.
@@ -24,6 +26,13 @@ func Language(texts []string) string {
 		b.WriteString(head(t, languageSample) + "\n")
 	}
 	s := strings.ToLower(notWords.ReplaceAllString(b.String(), " "))
+	if l := languageOf(inQuotes.ReplaceAllString(s, " ")); l != "" {
+		return l
+	}
+	return languageOf(s) // all of it may stand in quotation marks
+}
+
+func languageOf(s string) string {
 	words := strings.FieldsFunc(s, func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsMark(r) && r != '\'' && r != '’' })
 	if l := byScript(words); l != "latin" {
 		return l

@@ -36,7 +36,9 @@ func readProposal(answer string) *proposal {
 	for len(rest) > 0 {
 		var line string
 		line, rest, _ = strings.Cut(rest, "\n")
-		r.line(strings.TrimRight(line, " \t\r"), &rest)
+		if !r.further(line) {
+			r.line(strings.TrimRight(line, " \t\r"), &rest)
+		}
 	}
 	r.flush()
 	return r.p
@@ -95,6 +97,38 @@ type proposalReader struct {
 	request int     // ordinal of the request that is open
 }
 
+// further takes a line that is indented as further lines of a statement are, whatever stands in it.
+func (r *proposalReader) further(line string) bool {
+	in, ok := strings.CutPrefix(line, indent)
+	if !ok {
+		in, ok = strings.CutPrefix(line, "\t")
+	}
+	if !ok || !r.open && (r.field == nil || r.skip) {
+		return false
+	}
+	in = strings.TrimRight(in, " \t\r")
+	if r.field != nil {
+		if m := itemMark.FindString(in); m != "" || r.text.Len() == 0 {
+			r.step(in[len(m):]) // a list of steps is one field
+			return true
+		}
+	}
+	if r.text.Len() < maxStatement {
+		r.text.WriteString("\n" + in)
+	}
+	return true
+}
+
+// maxStatement bounds a statement in bytes; what a digest keeps of one is less by far.
+const maxStatement = 64 << 10
+
+func (r *proposalReader) step(s string) {
+	if r.text.Len() > 0 {
+		r.text.WriteString("; ")
+	}
+	r.text.WriteString(s)
+}
+
 func (r *proposalReader) line(line string, rest *string) {
 	trimmed := strings.TrimSpace(line)
 	if fenceMark(trimmed) {
@@ -121,9 +155,9 @@ func (r *proposalReader) line(line string, rest *string) {
 	case Requests:
 		r.requestLine(trimmed)
 	case State:
-		r.stateLine(line, trimmed)
+		r.stateLine(trimmed)
 	default:
-		r.factLine(line, trimmed)
+		r.factLine(trimmed)
 	}
 }
 
@@ -171,6 +205,7 @@ var (
 	headingLine = regexp.MustCompile(`^\s{0,3}(?:(#{1,6})\s*(.+?)\s*#*|\*\*\s*(.+?)\s*\*\*|__\s*(.+?)\s*__)\s*[:：]?\s*$`)
 	headingTrim = regexp.MustCompile(`^[^\p{L}]+|[^\p{L}]+$`)
 	requestMark = regexp.MustCompile(`^(?:[-*•]\s+)?(?:\*\*)?#([0-9]{1,9})(?:\*\*)?\b(.*)$`)
+	formNote    = regexp.MustCompile(`^\s*\((?:cut|short): [^)]*\)+`)
 	itemMark    = regexp.MustCompile(`^(?:[-*•+–]|[0-9]{1,4}[.)])\s+`)
 )
 
@@ -213,7 +248,7 @@ func (r *proposalReader) requestLine(trimmed string) {
 	if m := requestMark.FindStringSubmatch(trimmed); m != nil && !runLine.MatchString(trimmed) {
 		r.flush()
 		r.request = number(m[1])
-		r.text.WriteString(strings.TrimLeft(m[2], " \t:."))
+		r.text.WriteString(strings.TrimLeft(formNote.ReplaceAllString(m[2], ""), " \t:."))
 		return
 	}
 	if r.request > 0 && r.text.Len() < maxFenced {
@@ -226,9 +261,8 @@ var (
 	nothing    = regexp.MustCompile(`^(?i:[-—–.…*]*|\(?(?:none|nothing|n/?a|empty|nil|not applicable|no \w+|nenhum[ao]?|ningun[ao]|keine?|aucune?|无|無|なし|없음)(?: (?:yet|so far))?\.?\)?)$`)
 )
 
-func (r *proposalReader) stateLine(line, trimmed string) {
-	indentedLine := strings.HasPrefix(line, " ") || strings.HasPrefix(line, "\t")
-	if m := stateField.FindStringSubmatch(trimmed); m != nil && !(indentedLine && r.field != nil && itemMark.MatchString(trimmed)) {
+func (r *proposalReader) stateLine(trimmed string) {
+	if m := stateField.FindStringSubmatch(trimmed); m != nil {
 		r.flush()
 		r.skip, r.field = false, nil
 		switch n := strings.ToLower(m[1]); {
@@ -247,18 +281,11 @@ func (r *proposalReader) stateLine(line, trimmed string) {
 		return
 	}
 	if r.field != nil && !r.skip && r.text.Len() < maxFenced {
-		if r.text.Len() > 0 {
-			r.text.WriteString("; ") // a list of steps is one field
-		}
-		r.text.WriteString(trimmed[len(itemMark.FindString(trimmed)):])
+		r.step(trimmed[len(itemMark.FindString(trimmed)):])
 	}
 }
 
-func (r *proposalReader) factLine(line, trimmed string) {
-	if r.open && (strings.HasPrefix(line, indent) || strings.HasPrefix(line, "\t")) {
-		r.text.WriteString("\n" + strings.TrimPrefix(strings.TrimPrefix(line, "\t"), indent))
-		return
-	}
+func (r *proposalReader) factLine(trimmed string) {
 	r.flush()
 	statement := trimmed
 	for range 2 { // "- 1. x"
@@ -336,7 +363,7 @@ func (p *proposal) texts(known map[string]bool) []string {
 	var list []string
 	for _, l := range p.lines {
 		if l.section != Constraints && l.section != Deliverables && !known[l.fact.text()] {
-			list = append(list, l.fact.Statement)
+			list = append(list, plain(l.fact.Statement))
 		}
 	}
 	for _, v := range p.state.fields() {

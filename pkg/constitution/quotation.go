@@ -64,7 +64,7 @@ func (e *evidence) unquotable(s string) string {
 func (e *evidence) quotes(q string) bool {
 	found := false
 	for _, piece := range leftOut.Split(q, -1) {
-		f := strings.Trim(folded(piece), " \"'")
+		f := strings.Trim(folded(piece), " \"'\\")
 		if len(f) < 4 {
 			continue
 		}
