@@ -27,6 +27,7 @@ import (
 	"github.com/ullage/ullage/pkg/summarizer"
 	"github.com/ullage/ullage/pkg/telemetry"
 	"github.com/ullage/ullage/pkg/toolrule"
+	"github.com/ullage/ullage/pkg/wire"
 )
 
 // Config says what a process is.
@@ -108,7 +109,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		}
 		n.Compactor = &compactor.Compactor{
 			Log: n.Replica, Store: n.Store, Tools: tools{n.Rules}, Budget: cfg.Budget, Now: time.Now,
-			Fold:    (&summarizer.Caller{Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now}).Fold,
+			Fold:    n.fold(&summarizer.Caller{Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now}),
 			Observe: func(_ record.Key, r *compactor.Result) { n.Metrics.Boundary(r) },
 		}
 		n.Metrics.Gauge("sessions", "Tasks that this process keeps in memory.", func() float64 { t, _ := n.Compactor.Sessions(); return float64(t) })
@@ -130,7 +131,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		})
 	}
 	if cfg.Summarizer {
-		n.Summarizer = &summarizer.Worker{Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) }}
+		n.Summarizer = &summarizer.Worker{Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Now: time.Now, Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) }}
 	}
 	return n, nil
 }
@@ -207,4 +208,11 @@ func (n *Node) Close() error {
 		errs = append(errs, n.Store.Close())
 	}
 	return errors.Join(errs...)
+}
+
+// fold asks the pool for the compactor.
+func (n *Node) fold(caller *summarizer.Caller) compactor.Folder {
+	return func(ctx context.Context, key record.Key, format wire.Format, f engine.Fold) engine.Summary {
+		return caller.Fold(ctx, summarizer.Call{Key: key, Format: format, Fold: f, Cause: summarizer.CauseStep})
+	}
 }

@@ -28,7 +28,7 @@ type Answer struct {
 
 // Answered is the answer to j for what [Folder.Fold] gave.
 func Answered(j Job, s engine.Summary, err error) Answer {
-	a := Answer{Version: version}
+	a := Answer{Version: answerVersion}
 	switch {
 	case errors.Is(err, ErrBusy):
 		a.Busy = true
@@ -38,16 +38,16 @@ func Answered(j Job, s engine.Summary, err error) Answer {
 		a.Failed = err.Error()
 	default:
 		a.Summary = &s
-		a.Prior = priorDigest(j)
+		a.Prior = textDigest(j.Prior)
 	}
 	return a
 }
 
-func priorDigest(j Job) engine.Digest {
-	if j.Prior == nil {
+func textDigest(s *engine.Summary) engine.Digest {
+	if s == nil {
 		return engine.Digest{}
 	}
-	return engine.Sum([]byte(j.Prior.Text))
+	return engine.Sum([]byte(s.Text))
 }
 
 // Err is nil if the answer holds a summary.
@@ -70,7 +70,7 @@ func (a Answer) Ready() record.Ready { return record.Ready{Summary: *a.Summary, 
 
 // Encode writes the answer.
 func (a Answer) Encode() ([]byte, error) {
-	a.Version = version
+	a.Version = answerVersion
 	return json.Marshal(a)
 }
 
@@ -80,8 +80,8 @@ func DecodeAnswer(b []byte) (Answer, error) {
 	if err := json.Unmarshal(b, &a); err != nil {
 		return Answer{}, fmt.Errorf("read answer to a fold: %w", err)
 	}
-	if a.Version > version {
-		return Answer{}, fmt.Errorf("read answer to a fold: version %d; this program reads up to %d, upgrade it", a.Version, version)
+	if a.Version > answerVersion {
+		return Answer{}, fmt.Errorf("read answer to a fold: version %d; this program reads up to %d, upgrade it", a.Version, answerVersion)
 	}
 	return a, nil
 }

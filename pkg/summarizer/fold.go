@@ -3,7 +3,6 @@ package summarizer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 
@@ -12,39 +11,8 @@ import (
 	"github.com/ullage/ullage/pkg/wire"
 )
 
-// Summarise makes the summary that a job asks for. f is the job's fold with its messages decoded. One that a model
-// stands behind may fail; the next of [FirstOf] is asked then. It returns soon after ctx has ended.
-type Summarise func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error)
-
 // Decode reads a request body: [wire.Decode].
 type Decode func(wire.Format, []byte) (*wire.Request, error)
-
-// Extractive is the summariser that needs no model.
-func Extractive(tools constitution.Tools) Summarise {
-	return func(_ context.Context, _ Job, f engine.Fold) (engine.Summary, error) {
-		return constitution.Extract(f, tools), nil
-	}
-}
-
-// Static is the last one: it judges nothing and cannot fail.
-func Static(_ context.Context, _ Job, f engine.Fold) (engine.Summary, error) {
-	return constitution.StaticCheckpoint(f), nil
-}
-
-// FirstOf asks each in order until one answers. It fails with what all of them said.
-func FirstOf(of ...Summarise) Summarise {
-	return func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error) {
-		var errs []error
-		for _, s := range of {
-			sum, err := s(ctx, j, f)
-			if err == nil {
-				return sum, nil
-			}
-			errs = append(errs, err)
-		}
-		return engine.Summary{}, errors.Join(errs...)
-	}
-}
 
 // MismatchError says that a span is not the one that the job's coverage names: it was cut elsewhere, belongs to
 // another branch, or its prior is another one. It is an [ErrRefused].
@@ -65,6 +33,8 @@ func (e *MismatchError) Unwrap() error { return ErrRefused }
 type Folder struct {
 	Decode    Decode
 	Summarise Summarise
+	// After may change a summary that was made; nil: it stands.
+	After func(ctx context.Context, j Job, f engine.Fold, s engine.Summary) engine.Summary
 }
 
 // Fold summarises a job's span. It refuses a span whose bytes or whose coverage are not what the job says, one that
@@ -96,15 +66,21 @@ func (w Folder) Fold(ctx context.Context, job Job, span []byte) (engine.Summary,
 	if summarise == nil {
 		summarise = Static
 	}
-	s, err := summarise(ctx, job, engine.Fold{
-		Coverage: job.Coverage, Prior: job.Prior, Messages: msgs, FromStep: job.FromStep, ToStep: job.ToStep,
+	f := engine.Fold{
+		Coverage: job.Coverage, Base: from, Prior: job.Prior, Messages: msgs, FromStep: job.FromStep, ToStep: job.ToStep,
 		Steps: job.Steps, Tier: job.Tier, Cap: job.Cap, WEff: job.WEff,
-	})
+		Old: job.Old, Pins: job.Pins, Date: job.Date, Guidance: job.Guidance,
+	}
+	s, err := summarise(ctx, job, f)
 	if err != nil {
 		return engine.Summary{}, fmt.Errorf("fold of task %s/%s: %w", job.Key.Tenant, job.Key.Task, err)
 	}
 	if job.FromRaw && s.Source == engine.Model {
 		s.Source = engine.FromRaw
+	}
+	s.Ahead = job.Cause == CauseAhead
+	if w.After != nil {
+		s = w.After(ctx, job, f, s)
 	}
 	if err := job.accepts(s); err != nil {
 		return engine.Summary{}, err

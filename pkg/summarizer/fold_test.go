@@ -48,7 +48,7 @@ func jobOf(t *testing.T, f wire.Format, span string, prior *engine.Summary) summ
 		from = prior.Coverage
 	}
 	return summarizer.Job{
-		Version: 1, Key: record.Key{Tenant: "acme", Task: "t-1"}, Format: f, Coverage: engine.ExtendCoverage(from, req.Messages),
+		Version: 2, Key: record.Key{Tenant: "acme", Task: "t-1"}, Format: f, Coverage: engine.ExtendCoverage(from, req.Messages),
 		Prior: prior, Span: record.Ref{Hash: engine.Sum([]byte(span)), Len: len(span)}, FromStep: 0, ToStep: 0, Steps: 1,
 		Tier: engine.TierFloor, Cap: 2500, WEff: 56_000, RemainingMS: 20_000,
 	}

@@ -1,0 +1,334 @@
+package summarizer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ullage/ullage/pkg/constitution"
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/llm"
+	"github.com/ullage/ullage/pkg/record"
+	"github.com/ullage/ullage/pkg/toolrule"
+	"github.com/ullage/ullage/pkg/wire"
+)
+
+// scripted is a model that answers by a function, one request after the other, and keeps what it was asked.
+type scripted struct {
+	mu     sync.Mutex
+	asked  []llm.Request
+	answer func(n int, r llm.Request) (llm.Response, error)
+}
+
+func (s *scripted) Complete(ctx context.Context, r llm.Request) (llm.Response, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if ctx.Err() != nil {
+		return llm.Response{}, context.Cause(ctx)
+	}
+	s.asked = append(s.asked, r)
+	return s.answer(len(s.asked)-1, r)
+}
+
+func says(text string) (llm.Response, error) {
+	return llm.Response{Text: text, Stop: llm.StopEnd}, nil
+}
+
+const goodDigest = "## Findings\nbuild-tool: the build is run by make\n\n## Current state\nGoal: port the parser\nDeliverable: still owed\nStatus: building\nNext: run make\n"
+
+// tooLong is the error of a real client whose provider says so.
+func tooLong(t *testing.T) error {
+	t.Helper()
+	err := llm.ErrTooLong
+	return fmt.Errorf("ask a model: %w", err)
+}
+
+// longFold is a fold of steps that each read a file: so many bytes of results in all.
+func longFold(t testing.TB, steps, bytes int) engine.Fold {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":"Port the parser. Never push to main."}`)
+	line := strings.Repeat("func parse(tokens []Token) (Node, error) { return walk(tokens, 0) } // 0123456789\\n", 1+bytes/steps/84)
+	for i := range steps {
+		fmt.Fprintf(&b, `,{"role":"assistant","content":[{"type":"text","text":"Reading part %d, built by make."},{"type":"tool_use","id":"t%d","name":"Read","input":{"file_path":"/src/f%d.go"}}]},`, i, i, i)
+		fmt.Fprintf(&b, `{"role":"user","content":[{"type":"tool_result","tool_use_id":"t%d","content":"%s"}]}`, i, line)
+	}
+	b.WriteString(`]}`)
+	req, err := wire.Decode(wire.Anthropic, []byte(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return engine.Fold{
+		Coverage: engine.ExtendCoverage(engine.Coverage{}, req.Messages), Messages: req.Messages, FromStep: 1, ToStep: steps, Steps: steps,
+		Tier: engine.TierFloor, Cap: 2500, WEff: 180_000, Date: "2026-12-01",
+	}
+}
+
+func jobFor(f engine.Fold) Job {
+	return jobOf(&Call{Key: record.Key{Tenant: "acme", Task: "t-1"}, Format: wire.Anthropic, Fold: f, Cause: CauseStep, Model: "m"})
+}
+
+// size is what a request takes of a model's window, by the estimate from above.
+func size(r llm.Request) int { return tokens(r.System) + tokens(r.Prompt) + r.MaxTokens }
+
+// TestSpanLargerThanTheWindowEnds: 1.5 M tokens go through a window of 32 K in passes that each fit, and come back as one
+// summary (field-failures D1, D2, D4).
+func TestSpanLargerThanTheWindowEnds(t *testing.T) {
+	f := longFold(t, 3000, 6_000_000)
+	const window = 32_000
+	model := &scripted{answer: func(n int, r llm.Request) (llm.Response, error) {
+		return says(fmt.Sprintf("## Findings\npass-%d-tool: the build is run by make\n", n))
+	}}
+	m := &Model{Ask: model, Tools: toolrule.Builtin(), Window: window}
+	began := time.Now()
+	s, err := m.Summarise(t.Context(), jobFor(f), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if s.Source != engine.Model || s.Steps != f.Steps || s.Coverage != f.Coverage {
+		t.Errorf("a summary of %d steps by the %s source", s.Steps, s.Source)
+	}
+	if !strings.Contains(s.Text, "Never push to main") {
+		t.Error("the user's words are not in the summary")
+	}
+	for i, r := range model.asked {
+		if n := size(r); n > window {
+			t.Errorf("request %d takes %d tokens of a window of %d", i, n, window)
+		}
+		if r.System != constitution.Prompt() || r.For != (llm.Account{Tenant: "acme", Task: "t-1", Cause: CauseStep}) {
+			t.Errorf("request %d: booked to %+v", i, r.For)
+		}
+	}
+	if n := len(model.asked); n < 4 || n > 400 {
+		t.Errorf("%d passes", n)
+	}
+	t.Logf("%d passes in %s", len(model.asked), time.Since(began))
+	for i := range 3000 { // every step is in some pass
+		found := false
+		for _, r := range model.asked {
+			found = found || strings.Contains(r.Prompt, fmt.Sprintf("Reading part %d,", i))
+		}
+		if !found {
+			t.Fatalf("step %d was shown to nobody", i)
+		}
+	}
+}
+
+// TestSmallestWindowFits: also the smallest window allowed has room for instructions, digest, answer and span.
+func TestSmallestWindowFits(t *testing.T) {
+	f := longFold(t, 40, 400_000)
+	f.Prior = &engine.Summary{Coverage: engine.Sum([]byte("p")), Depth: 1, Text: "## Findings\n" + strings.Repeat("an-old-one: "+strings.Repeat("found out ", 40)+"\n", 1)}
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}
+	if _, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: MinWindow}).Summarise(t.Context(), jobFor(f), f); err != nil {
+		t.Fatal(err)
+	}
+	for i, r := range model.asked {
+		if n := size(r); n > MinWindow {
+			t.Errorf("request %d takes %d tokens of %d", i, n, MinWindow)
+		}
+	}
+}
+
+// TestHugePriorFits: a digest so far that is larger than the window is shown in part, and kept whole by the code.
+func TestHugePriorFits(t *testing.T) {
+	f := longFold(t, 5, 10_000)
+	var prior strings.Builder
+	prior.WriteString("## Constraints\n")
+	for i := range 900 {
+		fmt.Fprintf(&prior, "safety-rule-%d: never delete the table number %d of the production database\n", i, i)
+	}
+	f.Prior = &engine.Summary{Coverage: engine.Sum([]byte("p")), Depth: 1, Text: prior.String()}
+	const window = 16_000
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}
+	s, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: window}).Summarise(t.Context(), jobFor(f), f)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range model.asked {
+		if n := size(r); n > window {
+			t.Errorf("a request takes %d tokens of %d", n, window)
+		}
+	}
+	if !strings.Contains(s.Text, "safety-rule-450: never delete the table number 450") {
+		t.Error("a rule that the model was not shown is gone")
+	}
+}
+
+// TestModelTakesLessThanItsWindow: parts that turn out too long are halved until they fit, and that is remembered.
+func TestModelTakesLessThanItsWindow(t *testing.T) {
+	f := longFold(t, 300, 2_000_000)
+	const real = 12_000
+	refused := 0
+	model := &scripted{}
+	model.answer = func(_ int, r llm.Request) (llm.Response, error) {
+		if size(r) > real {
+			refused++
+			return llm.Response{}, tooLong(t)
+		}
+		return says(goodDigest)
+	}
+	if _, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000, Passes: 1}).Summarise(t.Context(), jobFor(f), f); err != nil {
+		t.Fatal(err)
+	}
+	if refused == 0 || refused > 8 {
+		t.Errorf("%d of %d requests were too long", refused, len(model.asked))
+	}
+}
+
+// TestAlwaysTooLongEnds: a model that finds everything too long is not asked for ever.
+func TestAlwaysTooLongEnds(t *testing.T) {
+	f := longFold(t, 300, 1_000_000)
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return llm.Response{}, tooLong(t) }}
+	var reasons reasons
+	_, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000, Refused: reasons.add}).Summarise(t.Context(), jobFor(f), f)
+	if !errors.Is(err, llm.ErrTooLong) || len(model.asked) > 100 {
+		t.Fatalf("%d requests, %v", len(model.asked), err)
+	}
+	if reasons.count()[TooLong] != len(model.asked) {
+		t.Errorf("counted %v of %d", reasons.count(), len(model.asked))
+	}
+}
+
+type reasons struct {
+	mu sync.Mutex
+	by map[string]int
+}
+
+func (r *reasons) add(reason string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by == nil {
+		r.by = map[string]int{}
+	}
+	r.by[reason]++
+}
+
+func (r *reasons) count() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]int{}
+	for k, n := range r.by {
+		out[k] = n
+	}
+	return out
+}
+
+// TestSecondTryIsTold: an answer that is no summary is asked for once more, with what was wrong; then the model is left.
+func TestSecondTryIsTold(t *testing.T) {
+	f := longFold(t, 5, 10_000)
+	bad := []llm.Response{
+		{Text: "Sure, I will get to it.", Stop: llm.StopEnd},
+		{Text: "", Stop: llm.StopEnd},
+		{Text: "", Stop: llm.StopEnd, Thinking: true},
+		{Text: goodDigest, Stop: llm.StopTool, ToolCall: true},
+		{Text: goodDigest, Stop: llm.StopLength},
+		{Text: "", Stop: llm.StopRefusal},
+		{Text: goodDigest, Stop: "pause_turn"},
+	}
+	for _, b := range bad {
+		var reasons reasons
+		model := &scripted{answer: func(n int, _ llm.Request) (llm.Response, error) {
+			if n == 0 {
+				return b, nil
+			}
+			return says(goodDigest)
+		}}
+		s, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000, Refused: reasons.add}).Summarise(t.Context(), jobFor(f), f)
+		if err != nil || s.Source != engine.Model || len(model.asked) != 2 {
+			t.Errorf("%+v: %v source after %d requests, %v", b, s.Source, len(model.asked), err)
+			continue
+		}
+		if p := model.asked[1].Prompt; !strings.Contains(p, "could not be used") {
+			t.Errorf("%+v: the second try is not told what was wrong:\n%s", b, p[max(0, len(p)-600):])
+		}
+		if b.Stop == llm.StopLength && model.asked[1].MaxTokens <= model.asked[0].MaxTokens {
+			t.Error("the answer ran into its limit, and got no more")
+		}
+		if n := len(reasons.count()); n != 1 {
+			t.Errorf("%+v: counted %v", b, reasons.count())
+		}
+
+		model.answer = func(int, llm.Request) (llm.Response, error) { return b, nil }
+		model.asked = nil
+		if _, err = (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000}).Summarise(t.Context(), jobFor(f), f); err == nil || len(model.asked) != 2 {
+			t.Errorf("%+v: %d requests, %v", b, len(model.asked), err)
+		}
+	}
+}
+
+// TestPartThatFailsIsDoneByCode: one part of many that the model fails twice does not cost the whole, and is not left
+// out; if most fail, the fold does.
+func TestPartThatFailsIsDoneByCode(t *testing.T) {
+	f := longFold(t, 400, 1_200_000)
+	f.Messages = append(f.Messages[:401:401], append(userSays(t, "Always answer in verse. Use the tabs layout."), f.Messages[401:]...)...)
+	f.Coverage = engine.ExtendCoverage(engine.Coverage{}, f.Messages)
+	run := func(fails func(prompt string) bool) (engine.Summary, int, error) {
+		model := &scripted{answer: func(_ int, r llm.Request) (llm.Response, error) {
+			if fails(r.Prompt) {
+				return says("")
+			}
+			return says("## Findings\nbuild-tool: the build is run by make\n")
+		}}
+		s, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 32_000}).Summarise(t.Context(), jobFor(f), f)
+		return s, len(model.asked), err
+	}
+	s, n, err := run(func(p string) bool { return strings.Contains(p, "Always answer in verse") })
+	if err != nil || s.Source != engine.Model {
+		t.Fatalf("%v after %d requests, %v", s.Source, n, err)
+	}
+	for _, want := range []string{"Always answer in verse", "run by make"} {
+		if !strings.Contains(s.Text, want) {
+			t.Errorf("the summary lacks %q", want)
+		}
+	}
+	if s, n, err = run(func(string) bool { return true }); err == nil || n > 60 {
+		t.Errorf("%v after %d requests, %v", s.Source, n, err)
+	}
+}
+
+func userSays(t *testing.T, text string) []engine.Message {
+	t.Helper()
+	req, err := wire.Decode(wire.Anthropic, []byte(`{"model":"m","max_tokens":1,"messages":[{"role":"user","content":`+quoted(text)+`}]}`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return req.Messages
+}
+
+// TestModelIsNotAskedForNothing (field-failures F3).
+func TestModelIsNotAskedForNothing(t *testing.T) {
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}
+	for _, msgs := range [][]engine.Message{nil, {{Role: engine.User}}, {{Role: engine.User, Blocks: []engine.Block{{Kind: engine.KindHead, Texts: []engine.Text{engine.PlainText("x")}}}}}} {
+		if _, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000}).Summarise(t.Context(), Job{}, engine.Fold{Messages: msgs, Cap: 2500}); err == nil {
+			t.Error("a summary of nothing")
+		}
+	}
+	if len(model.asked) > 0 {
+		t.Errorf("asked %d times", len(model.asked))
+	}
+}
+
+// TestPromptShowsSpanAsData is the prompt that a person can read; see testdata.
+func TestTaskIsTold(t *testing.T) {
+	f := longFold(t, 2, 200)
+	f.Pins, f.Guidance = []string{"The client's name is Ünal </span>"}, "mind the\nlicence texts </digest>"
+	f.Prior = &engine.Summary{Text: "## Findings\na-b: c\n"}
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}
+	if _, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000}).Summarise(t.Context(), jobFor(f), f); err != nil {
+		t.Fatal(err)
+	}
+	p := model.asked[0].Prompt
+	for _, want := range []string{
+		"<digest>\n## Findings\na-b: c\n</digest>", "<span part=\"1\" of=\"1\">", "<call step=\"1\" id=\"t0\" tool=\"Read\">\n{\"file_path\":\"/src/f0.go\"}\n</call>",
+		"<result step=\"1\" id=\"t0\" tool=\"Read\">", "<user step=\"0\">\nPort the parser", "The cap is 2500 tokens", "2026-12-01",
+		"- The client's name is Ünal <\\/span>", "mind the licence texts <\\/digest>",
+	} {
+		if !strings.Contains(p, want) {
+			t.Errorf("the prompt lacks %q:\n%s", want, p)
+		}
+	}
+}

@@ -1,0 +1,66 @@
+package summarizer
+
+import (
+	_ "embed" // the prompt is a document
+	"strings"
+	"text/template"
+
+	"github.com/ullage/ullage/pkg/constitution"
+	"github.com/ullage/ullage/pkg/engine"
+)
+
+//go:embed task.md
+var taskText string
+
+var taskTemplate = template.Must(template.New("task").Parse(taskText))
+
+// task is what a model is asked besides the law: the variable part of the prompt.
+type task struct {
+	Own      bool   // behind the agent's own request, which shows the span
+	Law      string // where Own; it is the system prompt otherwise
+	Digest   string // so far
+	Span     string
+	Part, Of int
+	Cap      int
+	Date     string
+	Language string
+	Pins     []string
+	Guidance string
+	Fault    string // of the answer before
+}
+
+// Bounds of what a person's words take of a prompt, in tokens.
+const (
+	guidanceTokens = 800
+	pinTokens      = 200
+	maxPins        = 32
+)
+
+// taskOf is the task of a fold, without digest and span.
+func taskOf(f engine.Fold) task {
+	t := task{Part: 1, Of: 1, Cap: f.Cap, Date: attribute(f.Date), Language: constitution.Language(constitution.UserTexts(f.Messages))}
+	t.Guidance = escape(oneLine(bound(f.Guidance, guidanceTokens)))
+	for _, p := range f.Pins[:min(len(f.Pins), maxPins)] { // code keeps all of them, told or not
+		t.Pins = append(t.Pins, escape(oneLine(bound(p, pinTokens))))
+	}
+	return t
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
+
+func (t task) text() string {
+	var b strings.Builder
+	if err := taskTemplate.Execute(&b, t); err != nil {
+		panic("summarizer: the task's template: " + err.Error()) // strings into a builder always write
+	}
+	return b.String()
+}
+
+// digestText is the digest so far as data, in at most limit tokens.
+func digestText(prior *engine.Summary, limit int) string {
+	text := "(none yet: the span begins with the task)"
+	if prior != nil && strings.TrimSpace(prior.Text) != "" {
+		text = escape(bound(prior.Text, limit))
+	}
+	return "<" + digestElement + ">\n" + strings.TrimRight(text, "\n") + "\n</" + digestElement + ">\n"
+}
