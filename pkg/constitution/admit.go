@@ -10,18 +10,19 @@ import (
 // admit holds a proposed line against the record. It returns the line as it may stand and the section it belongs in,
 // or the kind of repair for which it is refused.
 func (a *adoption) admit(s Section, f Fact, stray bool) (Fact, Section, string) {
-	switch s {
-	case Constraints:
+	if s == Constraints {
 		return a.constraint(f)
-	case Deliverables:
-		return a.deliverable(f)
-	case Decisions:
-		return a.decision(f)
-	case RuledOut:
-		return a.finding(f, RuledOut, false)
-	case Requests, Findings, Archived, State:
 	}
-	return a.finding(f, Findings, stray)
+	if s == Deliverables {
+		return a.deliverable(f)
+	}
+	if s == Decisions {
+		return a.decision(f)
+	}
+	if s != RuledOut {
+		s = Findings
+	}
+	return a.finding(f, s, stray)
 }
 
 // constraint takes a proposed limit only in the user's own words.
@@ -230,7 +231,7 @@ func plain(statement string) string {
 
 var (
 	timeBound = regexp.MustCompile(`(?i)\b(?:currently|at the moment|right now|as of now|as of today|today|yesterday|this week|so far|latest|newest|most recent|in progress|pending|still (?:failing|fails|running|open|broken|missing|waiting)|not yet|status(?: is|:)|is (?:down|up and running|green|red)|\d+ (?:open|failing|failed|passing|pending|remaining)|up to date)\b` +
-		`|(?:^|[^\p{L}])(?:atualmente|no momento|hoje|últim[oa]s?|por enquanto|actualmente|ahora mismo|hoy|actuellement|en ce moment|aujourd.hui|derzeit|aktuell|momentan|heute|zurzeit|сейчас|сегодня|последн\p{L}+)(?:[^\p{L}]|$)` +
+		`|(?:^|[^\p{L}])(?:atualmente|no momen[t]o|hoje|últim[oa]s?|por enquanto|actualmente|ahora mismo|hoy|actuellement|en ce moment|aujourd.hui|derzeit|aktuell|momentan|heute|zurzeit|сейчас|сегодня|последн\p{L}+)(?:[^\p{L}]|$)` +
 		`|目前|现在|現在|当前|當前|最新|今天|今日|現時点|いま|현재|오늘|최신`)
 	anyPath    = regexp.MustCompile(`[^\s,;、，]*[/\\][^\s,;、，]*|[\p{L}\p{N}_.-]+\.[A-Za-z][A-Za-z0-9]{0,7}\b`)
 	aboutFiles = regexp.MustCompile(`(?i)\b(?:files?|paths?|read|viewed|looked|look|at|opened|examined|inspected|reviewed|checked|seen|scanned|listed|visited|explored|and|also|the|these|those|following|list|of|in|i|we|agent|have|has|had|been|were|was|source|sources|including|lines?|whole|arquivos?|lidos?|foram|archivos?|leídos?|fichiers?|lus?|gelesen\w*|dateien?|e|y|et|und|os|los|les|die)\b|已|读取?|讀取?|查看|过|過|了|的|文件|檔案|和|与|ファイル|読みました|読んだ|読み込んだ|を|と`)

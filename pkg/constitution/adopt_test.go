@@ -106,7 +106,8 @@ func spanText(msgs []engine.Message) string {
 func upheld(t interface {
 	Helper()
 	Fatalf(string, ...any)
-}, f engine.Fold, s engine.Summary, before Digest, asked []string) Digest {
+}, f engine.Fold, s engine.Summary, before Digest, asked []string,
+) Digest {
 	t.Helper()
 	d, err := Parse(s.Text)
 	if err != nil {

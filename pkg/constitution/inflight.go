@@ -58,17 +58,17 @@ func (s *span) background(a *action, text string) bool {
 		s.ended[id] = true
 		delete(s.terminals, a.name)
 	}
+	if jobs := jobLine.FindAllStringSubmatch(top, 32); jobs != nil && jobsBegun.MatchString(top) {
+		for _, m := range jobs {
+			s.begin(m[1], "background, "+a.label())
+		}
+		return true
+	}
 	for _, re := range [...]*regexp.Regexp{begunID, agentID, sessionID} {
 		if m := re.FindStringSubmatch(top); m != nil {
 			s.begin(m[1], "background, "+a.label())
 			return true
 		}
-	}
-	if jobsBegun.MatchString(top) {
-		for _, m := range jobLine.FindAllStringSubmatch(top, 32) {
-			s.begin(m[1], "background, "+a.label())
-		}
-		return true
 	}
 	return false
 }

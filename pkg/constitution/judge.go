@@ -8,7 +8,7 @@ import (
 )
 
 var (
-	callText    = regexp.MustCompile(`(?i)^\W{0,8}(?:<(?:function_calls|tool_call|tool_use|invoke|antml:)|\{\s*"(?:name|tool|function|tool_calls|recipient_name|type)"\s*:\s*"|\[TOOL_CALLS\])`)
+	callText    = regexp.MustCompile(`(?i)^\W{0,8}(?:<(?:function_calls|tool_call|tool_use|invoke|antml:)|\{\s*"(?:(?:name|tool|function|recipient_name)"\s*:\s*["{]|tool_calls"|type"\s*:\s*"(?:tool_use|function|function_call)")|\[TOOL_CALLS\])`)
 	failureText = regexp.MustCompile(`(?i)^\W{0,8}(?:(?:api |internal |server |upstream )*error\b|overloaded|rate limit|\d{3} (?:error|bad|unauthorized|forbidden|internal|service)|i(?:'|’)?m sorry|i am sorry|sorry,|i can(?:'|’)?t |i cannot |i(?:'|’)m unable|i am unable|as an ai\b|request (?:failed|timed out)|prompt is too long|context length)|^\s*\{\s*"(?:error|detail)"\s*:|^\s*\{[^{}]{0,40}"error"`)
 )
 

@@ -45,8 +45,16 @@ var scripts = []struct {
 	table    *unicode.RangeTable
 	language string
 }{
-	{unicode.Hiragana, "ja"}, {unicode.Katakana, "ja"}, {unicode.Hangul, "ko"}, {unicode.Han, "zh"}, {unicode.Cyrillic, "ru"},
-	{unicode.Arabic, "ar"}, {unicode.Hebrew, "he"}, {unicode.Greek, "el"}, {unicode.Thai, "th"}, {unicode.Devanagari, "hi"},
+	{unicode.Hiragana, "ja"},
+	{unicode.Katakana, "ja"},
+	{unicode.Hangul, "ko"},
+	{unicode.Han, "zh"},
+	{unicode.Cyrillic, "ru"},
+	{unicode.Arabic, "ar"},
+	{unicode.Hebrew, "he"},
+	{unicode.Greek, "el"},
+	{unicode.Thai, "th"},
+	{unicode.Devanagari, "hi"},
 }
 
 // byScript tells a language by its letters, or says "latin". Names and terms in Latin letters stand in every
@@ -159,7 +167,7 @@ var spoken = []struct {
 }{
 	{"en", regexp.MustCompile(`(?i)\b(?:english|inglés|inglês|anglais|englisch|inglese)\b|英文|英语|英語|영어|английск`)},
 	{"pt", regexp.MustCompile(`(?i)\bportugu[eêé]s|portugais|portugiesisch|葡萄牙|ポルトガル|португальск`)},
-	{"es", regexp.MustCompile(`(?i)\b(?:spanish|español|espanhol|espagnol|spanisch|castellano)\b|西班牙|スペイン|испанск`)},
+	{"es", regexp.MustCompile(`(?i)\b(?:spanish|español|espanhol|espagnol|spanis[c]h|castellano)\b|西班牙|スペイン|испанск`)},
 	{"fr", regexp.MustCompile(`(?i)\bfrench\b|français|francés|francês|französisch|法语|法語|法文|フランス|французск`)},
 	{"de", regexp.MustCompile(`(?i)\b(?:german|deutsch|alemán|alemão|allemand)\b|德语|德語|德文|ドイツ|немецк`)},
 	{"it", regexp.MustCompile(`(?i)\bitalian`)},
