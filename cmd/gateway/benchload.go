@@ -58,7 +58,7 @@ func (c *benchLoadCmd) Run(ctx contextArg) error {
 	defer remove()
 	n, err := node.Open(ctx, node.Config{
 		Name: "bench", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget,
-		LLM: "extractive", Slots: c.MintSlots, Log: cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger(),
+		Slots: c.MintSlots, Log: cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger(),
 	})
 	if err != nil {
 		return fmt.Errorf("bench load: %w", err)

@@ -94,7 +94,7 @@ func (c *benchReplayCmd) play(ctx context.Context, files []string, window int, r
 	}
 	defer os.RemoveAll(dir)
 	log := cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger()
-	n, err := node.Open(ctx, node.Config{Name: "bench", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget, LLM: "extractive", Deadline: 20 * time.Second, Log: log})
+	n, err := node.Open(ctx, node.Config{Name: "bench", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget, Deadline: 20 * time.Second, Log: log})
 	if err != nil {
 		return nil, err
 	}

@@ -56,7 +56,7 @@ func (c *logFlags) with(ctx context.Context, f func(context.Context, *bus.Bus) e
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
 	n, err := node.Open(ctx, node.Config{
 		Name: "dlq", Dir: c.Data, NATS: c.NATS, Creds: c.Cluster.Creds, TLS: secure,
-		NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, LLM: "extractive", Log: log,
+		NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, Log: log,
 	})
 	if err != nil {
 		return fmt.Errorf("dlq: %w", err)

@@ -26,30 +26,34 @@ import (
 )
 
 type replayCmd struct {
-	cli.Knobs  `embed:"" group:"Operation:"`
-	Files      []string      `arg:"" name:"file" help:"Transcripts, session files, request bodies or logs of agents; formats are told apart by content. Directories are read whole."`
-	Window     int           `default:"200000" placeholder:"TOKENS" help:"Context window to play in."`
-	JSON       bool          `name:"json" help:"One JSON object a boundary, then a summary object."`
-	All        bool          `help:"In the table, show every boundary; without it only those at which something happened."`
-	Out        string        `type:"path" placeholder:"DIR" help:"Write each view as the request body the provider would get: DIR/<task>/<step>.json."`
-	Data       string        `type:"path" placeholder:"DIR" help:"Play on a data directory, going on behind the last recorded step. Default: a new one, removed afterwards."`
-	Rules      string        `type:"existingfile" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
-	LLM        string        `name:"llm" default:"extractive" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
-	LLMBaseURL string        `name:"llm-base-url" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
-	Deadline   time.Duration `name:"fold-deadline" default:"20s" help:"How long a step waits for a floor summary."`
-	LogLevel   string        `enum:"debug,info,warn,error" default:"warn" help:"What is logged on standard error."`
+	cli.Knobs `embed:"" group:"Operation:"`
+	Files     []string      `arg:"" name:"file" help:"Transcripts, session files, request bodies or logs of agents; formats are told apart by content. Directories are read whole."`
+	Window    int           `default:"200000" placeholder:"TOKENS" help:"Context window to play in."`
+	JSON      bool          `name:"json" help:"One JSON object a boundary, then a summary object."`
+	All       bool          `help:"In the table, show every boundary; without it only those at which something happened."`
+	Out       string        `type:"path" placeholder:"DIR" help:"Write each view as the request body the provider would get: DIR/<task>/<step>.json."`
+	Data      string        `type:"path" placeholder:"DIR" help:"Play on a data directory, going on behind the last recorded step. Default: a new one, removed afterwards."`
+	Rules     string        `type:"existingfile" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
+	LLM       cli.LLM       `embed:"" envprefix:"ULLAGE_" group:"Model:"`
+	Deadline  time.Duration `name:"fold-deadline" default:"20s" help:"How long a step waits for a floor summary."`
+	Pace      time.Duration `placeholder:"DURATION" help:"Time that a step takes, as with an agent whose model thinks. Summaries asked for ahead then land when they land; without it the replay waits for each."`
+	LogLevel  string        `enum:"debug,info,warn,error" default:"warn" help:"What is logged on standard error."`
 }
 
 // Help is shown below the usage of replay.
 func (replayCmd) Help() string {
 	return `Each task is played as the agent did, message by message, through preflights and steps on a running pipeline:
-record, tool-finished events, minting, the operation, the floor. Between steps it waits until the mints have settled, so
-two fresh runs print the same digests. Exit status: 0 also where a file is in a format that is not claimed; 1 for an error.`
+record, tool-finished events, minting, the operation, the floor. Between steps it waits until mints and folds ahead have
+settled, so two fresh runs print the same digests (with a model behind the floor, if it answers the same). Exit status: 0 also where a file is in a format that is not claimed; 1 for an error.`
 }
 
 // Run plays the files.
 func (c *replayCmd) Run(ctx contextArg) error {
 	budget, err := c.Budget(c.Window)
+	if err != nil {
+		return fmt.Errorf("replay: %w", err)
+	}
+	model, err := modelOf(c.LLM)
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
@@ -67,13 +71,13 @@ func (c *replayCmd) Run(ctx contextArg) error {
 	log := cli.Common{LogLevel: c.LogLevel, LogFormat: "text"}.Logger()
 	n, err := node.Open(ctx, node.Config{
 		Name: "replay", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
-		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Log: log,
+		Budget: budget, Rules: c.Rules, Model: model, Deadline: c.Deadline, Log: log,
 	})
 	if err != nil {
 		return fmt.Errorf("replay: %w", err)
 	}
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
-	p := &player{node: n, out: c.Out, progress: newProgress(len(files))}
+	p := &player{node: n, out: c.Out, pace: c.Pace, progress: newProgress(len(files))}
 	if c.JSON {
 		p.show = &jsonLines{w: out}
 	} else {
@@ -126,6 +130,7 @@ type player struct {
 	progress *progress
 	seen     map[string]string // task names of this run, and the file that had them
 	sum      replaySummary
+	pace     time.Duration
 	// settle waits between steps; tests replace it.
 	settle func(ctx context.Context, key record.Key, seq uint64) error
 }
@@ -220,6 +225,7 @@ func (p *player) task(ctx context.Context, file string, t *transcript.Task) erro
 	reduced := false // our view is no longer what was recorded
 	var before *engine.Usage
 	for i := range t.Boundaries {
+		began := time.Now()
 		b := &t.Boundaries[i]
 		body := t.Body(b.Messages)
 		kinds := []engine.Boundary{engine.Step}
@@ -262,6 +268,11 @@ func (p *player) task(ctx context.Context, file string, t *transcript.Task) erro
 				if err := p.settle(ctx, key, res.Seq); err != nil {
 					return err
 				}
+				if p.pace == 0 {
+					if err := p.landed(ctx, key, &line); err != nil {
+						return err
+					}
+				}
 			}
 			before = nil
 			line.File = file
@@ -274,6 +285,9 @@ func (p *player) task(ctx context.Context, file string, t *transcript.Task) erro
 		}
 		before = b.Usage
 		p.progress.step(key.Task)
+		if err := p.keepPace(ctx, began); err != nil {
+			return err
+		}
 	}
 	p.node.Compactor.Forget(key)
 	return nil

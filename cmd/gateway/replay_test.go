@@ -78,7 +78,7 @@ func (c *capture) views() (out []string) {
 // after sees the node while it runs.
 func replay(t *testing.T, files []string, window int, with func(*node.Config, *player), after func(*node.Node)) *capture {
 	t.Helper()
-	cfg := node.Config{Name: "replay", Dir: t.TempDir(), Gateway: true, Minter: true, Summarizer: true, Budget: engine.Budget{Window: window}, LLM: "extractive", Log: slog.New(slog.DiscardHandler)}
+	cfg := node.Config{Name: "replay", Dir: t.TempDir(), Gateway: true, Minter: true, Summarizer: true, Budget: engine.Budget{Window: window}, Log: slog.New(slog.DiscardHandler)}
 	c := &capture{}
 	p := &player{show: c, progress: newProgress(len(files))}
 	if with != nil {

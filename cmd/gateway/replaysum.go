@@ -16,6 +16,8 @@ type replaySummary struct {
 	Files   []*fileSummary `json:"files"`
 	Invalid []string       `json:"invalid,omitempty"` // views that the validator refused
 	Failed  []string       `json:"failed,omitempty"`  // tasks that could not be played to the end, and why
+	// NotLanded counts folds asked for ahead that were not there after minutes.
+	NotLanded int `json:"folds_not_landed,omitempty"`
 
 	file *fileSummary
 	last string // task of the last line
@@ -40,6 +42,16 @@ type tally struct {
 	Tight      int            `json:"tight_steps"`
 	PassesPer  float64        `json:"passes_per_100_steps"`
 	FoldsPer   float64        `json:"folds_per_100_steps"`
+	// Sources counts the folds by who wrote the summary. Ahead are those that were made before they were needed;
+	// Foreground are boundaries that waited for a summary, and WaitedMS how long all of them did; Late are those that were
+	// held for, or waited for, one that had been asked for ahead.
+	Sources    map[string]int `json:"fold_sources"`
+	AskedAhead int            `json:"folds_asked_ahead"`
+	Ahead      int            `json:"folds_ahead"`
+	Foreground int            `json:"foreground_waits"`
+	WaitedMS   int            `json:"foreground_waited_ms"`
+	Late       int            `json:"folds_late"`
+	Repairs    map[string]int `json:"repairs,omitempty"` // what code put right in models' words, by kind
 	run        int
 	lastBytes  int
 }
@@ -88,15 +100,21 @@ func (s *replaySummary) add(l *compactor.Line) {
 
 func (t *tally) add(l *compactor.Line, first bool) {
 	if t.Outcomes == nil {
-		t.Outcomes, t.Tiers = make(map[string]int), make(map[string]int)
+		t.Outcomes, t.Tiers, t.Sources = make(map[string]int), make(map[string]int), make(map[string]int)
 	}
 	if first {
 		t.Tasks++
 		t.run, t.lastBytes = 0, 0
 	}
 	t.Outcomes[string(l.Outcome)]++
-	if l.Fold != nil {
-		t.Folds++
+	if f := l.Fold; f != nil {
+		t.fold(f)
+	}
+	if l.Ahead != nil {
+		t.AskedAhead++
+	}
+	if l.Late {
+		t.Late++
 	}
 	if l.Kept < t.lastBytes {
 		t.Rewrites++
@@ -124,6 +142,24 @@ func (t *tally) add(l *compactor.Line, first bool) {
 	}
 }
 
+func (t *tally) fold(f *engine.FoldReport) {
+	t.Folds++
+	t.Sources[f.Source]++
+	if f.Ahead {
+		t.Ahead++
+	}
+	if !f.Ahead || f.WaitedMS > 0 {
+		t.Foreground++
+		t.WaitedMS += f.WaitedMS
+	}
+	for _, r := range f.Repairs {
+		if t.Repairs == nil {
+			t.Repairs = make(map[string]int)
+		}
+		t.Repairs[r.Kind] += r.N
+	}
+}
+
 func (s *replaySummary) finish() {
 	s.tally.finish()
 	for _, f := range s.Files {
@@ -135,7 +171,7 @@ func (s *replaySummary) finish() {
 
 func (t *tally) finish() {
 	if t.Outcomes == nil {
-		t.Outcomes, t.Tiers = map[string]int{}, map[string]int{}
+		t.Outcomes, t.Tiers, t.Sources = map[string]int{}, map[string]int{}, map[string]int{}
 	}
 	if t.Steps > 0 {
 		t.PassesPer = float64(t.Passes*1000/t.Steps) / 10

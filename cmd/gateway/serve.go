@@ -11,6 +11,7 @@ import (
 
 	"github.com/ullage/ullage/internal/cli"
 	"github.com/ullage/ullage/internal/node"
+	"github.com/ullage/ullage/pkg/llm"
 )
 
 // contextArg is how kong hands the context to a verb.
@@ -30,8 +31,9 @@ type serveCmd struct {
 	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own."`
 	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one. Default: 200000."`
 	Rules      string        `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
-	LLM        string        `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
-	LLMBaseURL string        `name:"llm-base-url" env:"ULLAGE_LLM_BASE_URL" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
+	LLM        cli.LLM       `embed:"" envprefix:"ULLAGE_" group:"Model:"`
+	Hooks      cli.Hooks     `embed:"" envprefix:"ULLAGE_" group:"Hooks:"`
+	AfterHook  cli.AfterHook `embed:"" envprefix:"ULLAGE_" group:"Hooks:"`
 	Deadline   time.Duration `name:"fold-deadline" default:"20s" env:"COMPACTION_FOLD_DEADLINE" help:"How long a step waits for a floor summary before the static checkpoint stands in."`
 	MintSlots  int           `default:"16" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
 }
@@ -51,15 +53,26 @@ func (c *serveCmd) Run(ctx contextArg) error {
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	model, err := modelOf(c.LLM)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	hooks, err := cli.HooksOf(c.Hooks.Before, c.AfterHook.After, c.Hooks.Timeout)
+	if err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
+	embedded := c.NATS == ""
+	if !embedded && (c.AfterHook.After != "" || model.LLM.Provider != llm.Extractive) {
+		return errors.New("serve: --llm and --hook-after-fold are the summariser's where --nats joins a cluster; give them to the summarizer processes")
+	}
 	l, err := cli.Listen(ctx, c.Listen)
 	if err != nil {
 		return err
 	}
-	embedded := c.NATS == ""
 	n, err := node.Open(ctx, node.Config{
 		Name: "gateway", Dir: c.Data, NATS: c.NATS,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, Gateway: true, Minter: embedded, Summarizer: embedded,
-		Budget: budget, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Deadline: c.Deadline, Slots: c.MintSlots, Log: log,
+		Budget: budget, Rules: c.Rules, Model: model, Hooks: hooks, Deadline: c.Deadline, Slots: c.MintSlots, Log: log,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close())
@@ -84,4 +97,10 @@ func (c *serveCmd) Run(ctx contextArg) error {
 		log.Info("stopped")
 	}
 	return err
+}
+
+// modelOf is the model that the flags name.
+func modelOf(f cli.LLM) (node.ModelConfig, error) {
+	c, err := f.Config()
+	return node.ModelConfig{LLM: c, Limits: f.Limits(), Window: f.Window}, err
 }

@@ -72,7 +72,7 @@ func withNode(ctx context.Context, verb, dir string, f func(context.Context, *no
 		return fmt.Errorf("%s: there is no log of Ullage's in %s; name the data directory of a gateway with --data, or a running one with --url", verb, dir)
 	}
 	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: slog.LevelWarn}))
-	n, err := node.Open(ctx, node.Config{Name: verb, Dir: dir, Gateway: true, LLM: "extractive", Log: log})
+	n, err := node.Open(ctx, node.Config{Name: verb, Dir: dir, Gateway: true, Log: log})
 	if err != nil {
 		if _, held := errors.AsType[*bus.InUseError](err); held {
 			return fmt.Errorf("%s: %w; a gateway that holds it can be asked with --url http://127.0.0.1:8420", verb, err)

@@ -78,12 +78,27 @@ func what(l *compactor.Line) string {
 		parts = append(parts, fmt.Sprintf("%d %s", rungs[r], r))
 	}
 	if f := l.Fold; f != nil {
-		parts = append(parts, fmt.Sprintf("folded %s (%s, depth %d)", plural(f.Steps, "step"), f.Source, f.Depth))
+		how := fmt.Sprintf("%s, depth %d", f.Source, f.Depth)
+		if f.Ahead {
+			how += ", made ahead"
+		}
+		if f.WaitedMS >= 100 {
+			how += fmt.Sprintf(", waited %.1f s", float64(f.WaitedMS)/1000)
+		}
+		parts = append(parts, fmt.Sprintf("folded %s (%s)", plural(f.Steps, "step"), how))
+	}
+	if l.Ahead != nil {
+		parts = append(parts, fmt.Sprintf("asks ahead for a fold of %s", plural(l.Ahead.Steps, "step")))
 	}
 	if l.Misses > 0 {
 		parts = append(parts, plural(l.Misses, "miss"))
 	}
-	if l.Outcome == engine.Held {
+	switch {
+	case l.Outcome == engine.Held && l.Late:
+		parts = append(parts, "held for a fold on its way")
+	case l.Outcome == engine.Held && l.Ahead != nil:
+		parts = append(parts, "held for it")
+	case l.Outcome == engine.Held:
 		parts = append(parts, "held by the gate")
 	}
 	return strings.Join(parts, ", ")
@@ -108,6 +123,22 @@ func (t *table) summary(s *replaySummary) error {
 	fmt.Fprintf(w, "outcomes: %s\n", counts(s.Outcomes))
 	if len(s.Tiers) > 0 {
 		fmt.Fprintf(w, "steps by highest tier: %s\n", counts(s.Tiers))
+	}
+	if s.Folds > 0 {
+		fmt.Fprintf(w, "summaries: %s; %s", counts(s.Sources), plural(s.Foreground, "boundary")+" waited for one")
+		if s.WaitedMS >= 100 {
+			fmt.Fprintf(w, ", %.1f s in all", float64(s.WaitedMS)/1000)
+		}
+		if s.AskedAhead > 0 {
+			fmt.Fprintf(w, "; %d of %d asked for ahead were taken, %d late", s.Ahead, s.AskedAhead, s.Late)
+		}
+		fmt.Fprintln(w)
+	}
+	if len(s.Repairs) > 0 {
+		fmt.Fprintf(w, "put right in what models wrote: %s\n", counts(s.Repairs))
+	}
+	if s.NotLanded > 0 {
+		fmt.Fprintf(w, "%s asked for ahead did not land in time\n", plural(s.NotLanded, "fold"))
 	}
 	for _, v := range s.Invalid {
 		fmt.Fprintf(w, "refused by the validator, sent unreduced: %s\n", v)
@@ -166,6 +197,8 @@ func plural(n int, what string) string {
 		return "1 " + what
 	case strings.HasSuffix(what, "s"):
 		return fmt.Sprintf("%d %ses", n, what)
+	case strings.HasSuffix(what, "ry"):
+		return fmt.Sprintf("%d %sies", n, strings.TrimSuffix(what, "y"))
 	}
 	return fmt.Sprintf("%d %ss", n, what)
 }

@@ -29,7 +29,7 @@ func running(t *testing.T, dir string) (n *node.Node, stop func()) {
 	t.Helper()
 	n, err := node.Open(t.Context(), node.Config{
 		Name: "test", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
-		LLM: "extractive", Budget: clustertest.Budget(t, 32000), Log: slog.New(slog.DiscardHandler),
+		Budget: clustertest.Budget(t, 32000), Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -198,7 +198,7 @@ func TestVerifyFindsAFlippedByte(t *testing.T) {
 
 func TestDeadLetterVerbs(t *testing.T) {
 	dir := t.TempDir()
-	n, err := node.Open(t.Context(), node.Config{Name: "test", Dir: dir, LLM: "extractive", Log: slog.New(slog.DiscardHandler)})
+	n, err := node.Open(t.Context(), node.Config{Name: "test", Dir: dir, Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -262,7 +262,7 @@ func TestDeadFoldVerbs(t *testing.T) {
 	dir := t.TempDir()
 	open := func() *node.Node {
 		t.Helper()
-		n, err := node.Open(t.Context(), node.Config{Name: "test", Dir: dir, LLM: "extractive", Log: slog.New(slog.DiscardHandler)})
+		n, err := node.Open(t.Context(), node.Config{Name: "test", Dir: dir, Log: slog.New(slog.DiscardHandler)})
 		if err != nil {
 			t.Fatal(err)
 		}

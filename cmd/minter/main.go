@@ -24,8 +24,7 @@ type command struct {
 	Slots      int         `default:"16" env:"ULLAGE_MINT_SLOTS" help:"Mints at once."`
 	Precompact int         `name:"precompact-tokens" env:"COMPACTION_PRECOMPACT_TOKENS" default:"1000" help:"Tool calls smaller than this are never minted."`
 	Rules      string      `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
-	LLM        string      `name:"llm" default:"extractive" env:"ULLAGE_LLM" placeholder:"SPEC" help:"Model for tool rules of kind llm: anthropic:MODEL, openai:MODEL, or extractive for none."`
-	LLMBaseURL string      `name:"llm-base-url" env:"ULLAGE_LLM_BASE_URL" placeholder:"URL" help:"Where that model is served, if not at the provider's."`
+	LLM        cli.LLM     `embed:"" envprefix:"ULLAGE_" group:"Model of tool rules of kind llm:"`
 }
 
 func main() {
@@ -55,6 +54,10 @@ func (c *command) run(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("minter: %w", err)
 	}
+	model, err := c.LLM.Config()
+	if err != nil {
+		return fmt.Errorf("minter: %w", err)
+	}
 	l, err := cli.Listen(ctx, c.Listen)
 	if err != nil {
 		return err
@@ -63,7 +66,8 @@ func (c *command) run(ctx context.Context) error {
 	n, err := node.Open(ctx, node.Config{
 		Name: "minter", NATS: c.NATS, Minter: true, Slots: c.Slots,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced,
-		Budget: engine.Budget{Precompact: c.Precompact}, Rules: c.Rules, LLM: c.LLM, LLMBase: c.LLMBaseURL, Log: log,
+		Budget: engine.Budget{Precompact: c.Precompact}, Rules: c.Rules,
+		Model: node.ModelConfig{LLM: model, Limits: c.LLM.Limits(), Window: c.LLM.Window}, Log: log,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("minter: %w", err), l.Close())

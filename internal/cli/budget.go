@@ -19,6 +19,8 @@ type Knobs struct {
 	MinSavingRatio  float64 `env:"COMPACTION_MIN_SAVING_RATIO" default:"0.05" help:"A pass that could save less than this share of the trigger counts as ineffective."`
 	MinRoomRatio    float64 `env:"COMPACTION_MIN_ROOM_RATIO" default:"0" help:"Room that shrinking and folding must leave below the trigger, as a share of trigger - stop."`
 	RunwaySteps     int     `env:"COMPACTION_RUNWAY_STEPS" default:"4" help:"A pass within so many steps of the last one must leave room for as many; -1 turns this off."`
+	FoldAheadRatio  float64 `env:"COMPACTION_FOLD_AHEAD_RATIO" default:"0.5" help:"From here in the band between stop and trigger on, a floor summary is asked for before it is needed, where a model writes it; -1 turns this off."`
+	DriftDepth      int     `env:"COMPACTION_DRIFT_DEPTH" default:"3" help:"A digest that is so many folds upon folds is made anew from raw, in the background; -1 turns this off."`
 	Precompact      int     `name:"precompact-tokens" env:"COMPACTION_PRECOMPACT_TOKENS" default:"1000" help:"Tool calls smaller than this are never minted."`
 	Tight           string  `env:"COMPACTION_TIGHT" enum:"raised,specified" default:"raised" help:"Whether a window that the newest steps nearly fill raises its trigger (raised) or not (specified)."`
 	JointInputLimit bool    `env:"COMPACTION_JOINT_LIMIT" help:"The model counts the answer with the prompt against its window."`
@@ -34,7 +36,7 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 	}
 	b := engine.Budget{
 		Window: window, OutputReserved: k.OutputReserved, ProtectSteps: k.ProtectSteps, RawTail: k.RawTail,
-		SummaryCap: k.SummaryBudget, RunwaySteps: k.RunwaySteps, Precompact: k.Precompact,
+		SummaryCap: k.SummaryBudget, RunwaySteps: k.RunwaySteps, DriftDepth: k.DriftDepth, Precompact: k.Precompact,
 		TightSpecified: k.Tight == "specified", JointLimit: k.JointInputLimit,
 	}
 	for _, r := range []struct {
@@ -46,12 +48,23 @@ func (k Knobs) Budget(window int) (engine.Budget, error) {
 		{"COMPACTION_STOP_RATIO", k.StopRatio, &b.StopPermille},
 		{"COMPACTION_MIN_SAVING_RATIO", k.MinSavingRatio, &b.MinSavingPermille},
 		{"COMPACTION_MIN_ROOM_RATIO", k.MinRoomRatio, &b.MinRoomPermille},
+		{"COMPACTION_FOLD_AHEAD_RATIO", k.FoldAheadRatio, &b.AheadPermille},
 	} {
+		if r.p == &b.AheadPermille && r.v == -1 {
+			*r.p = -1
+			continue
+		}
 		v, err := ratio(r.name, r.v)
 		if err != nil {
 			return b, err
 		}
 		*r.p = v
+	}
+	if k.DriftDepth == 0 || k.DriftDepth < -1 {
+		return b, fmt.Errorf("COMPACTION_DRIFT_DEPTH is %d; it must be at least 1, or -1 for never", k.DriftDepth)
+	}
+	if b.AheadPermille == 0 {
+		return b, fmt.Errorf("COMPACTION_FOLD_AHEAD_RATIO is %v; it must be at least 0.001, or -1 for never", k.FoldAheadRatio)
 	}
 	for _, r := range []struct {
 		name string

@@ -127,7 +127,7 @@ func NATSConf(t testing.TB) string {
 // Join opens a node of the cluster inside the test, runs it, and ends it with the test.
 func Join(t testing.TB, cfg node.Config) *node.Node {
 	t.Helper()
-	cfg.Log, cfg.LLM = slog.New(slog.DiscardHandler), "extractive"
+	cfg.Log = slog.New(slog.DiscardHandler)
 	if cfg.Gateway {
 		cfg.Dir = t.TempDir()
 	}

@@ -28,7 +28,7 @@ func withGateway(ctx context.Context, dir string, budget engine.Budget, log *slo
 	if err != nil {
 		return err
 	}
-	n, err := node.Open(ctx, node.Config{Name: "demo", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget, LLM: "extractive", Log: log})
+	n, err := node.Open(ctx, node.Config{Name: "demo", Dir: dir, Gateway: true, Minter: true, Summarizer: true, Budget: budget, Log: log})
 	if err != nil {
 		return errors.Join(err, l.Close())
 	}

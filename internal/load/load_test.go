@@ -67,7 +67,7 @@ func TestHistoriesAreLegal(t *testing.T) {
 func TestALoadEndsClean(t *testing.T) {
 	n, err := node.Open(t.Context(), node.Config{
 		Name: "load", Dir: t.TempDir(), Gateway: true, Minter: true, Summarizer: true,
-		Budget: engine.Budget{Window: 32000}, LLM: "extractive", Log: slog.New(slog.DiscardHandler),
+		Budget: engine.Budget{Window: 32000}, Log: slog.New(slog.DiscardHandler),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -19,7 +19,7 @@ import (
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/gateway"
-	"github.com/ullage/ullage/pkg/llm"
+	"github.com/ullage/ullage/pkg/hook"
 	"github.com/ullage/ullage/pkg/minter"
 	"github.com/ullage/ullage/pkg/record"
 	"github.com/ullage/ullage/pkg/replica"
@@ -27,7 +27,6 @@ import (
 	"github.com/ullage/ullage/pkg/summarizer"
 	"github.com/ullage/ullage/pkg/telemetry"
 	"github.com/ullage/ullage/pkg/toolrule"
-	"github.com/ullage/ullage/pkg/wire"
 )
 
 // Config says what a process is.
@@ -44,9 +43,9 @@ type Config struct {
 	Gateway, Minter, Summarizer bool
 
 	Budget   engine.Budget
-	Rules    string // file of the user's tool rules; "" for the built-in table alone
-	LLM      string // "extractive", "anthropic:MODEL" or "openai:MODEL"
-	LLMBase  string
+	Rules    string        // file of the user's tool rules; "" for the built-in table alone
+	Model    ModelConfig   // zero: none; summaries are extractive
+	Hooks    *hook.Hooks   // called before and after folds; nil: nobody is
 	Deadline time.Duration // for a fold, COMPACTION_FOLD_DEADLINE; 0: 20 s
 	Slots    int           // mints at once
 	// FoldSlots is how many folds a summariser makes at once; 0: the bus's default.
@@ -65,6 +64,8 @@ type Node struct {
 	Compactor  *compactor.Compactor
 	Minter     *minter.Minter
 	Summarizer *summarizer.Worker
+	Model      *Model // nil where no model is configured
+	Caller     *summarizer.Caller
 	Rules      *toolrule.Table
 	Metrics    *telemetry.Metrics
 }
@@ -80,10 +81,11 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 	if n.Rules, err = rules(cfg.Rules); err != nil {
 		return nil, err
 	}
-	model, err := completer(cfg)
-	if err != nil {
+	cfg.Model.Observe, cfg.Model.Refused = n.Metrics.ModelCall, n.Metrics.Refused
+	if n.Model, err = OpenModel(cfg.Model, n.Rules); err != nil {
 		return nil, err
 	}
+	n.Model.Tell(cfg.Log, cfg.Budget.Window)
 	if cfg.Gateway || cfg.NATS == "" {
 		if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make the data directory: %w", err)
@@ -107,18 +109,26 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		if cfg.NATS == "" {
 			n.Replica.Alone()
 		}
+		n.Caller = &summarizer.Caller{
+			Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now, Ready: n.ready, LLM: n.Model.Config(), Hooks: cfg.Hooks,
+		}
 		n.Compactor = &compactor.Compactor{
 			Log: n.Replica, Store: n.Store, Tools: tools{n.Rules}, Budget: cfg.Budget, Now: time.Now,
-			Fold:    n.fold(&summarizer.Caller{Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now}),
+			Fold: func(ctx context.Context, c compactor.FoldCall) engine.Summary {
+				return n.Caller.Fold(ctx, summarizer.Call(c))
+			},
 			Observe: func(_ record.Key, r *compactor.Result) { n.Metrics.Boundary(r) },
+		}
+		if n.Model != nil || cfg.NATS != "" { // a summariser without a model answers in milliseconds: it is waited for
+			n.Compactor.Queue = func(ctx context.Context, c compactor.FoldCall) error { return n.Caller.Queue(ctx, summarizer.Call(c)) }
 		}
 		n.Metrics.Gauge("sessions", "Tasks that this process keeps in memory.", func() float64 { t, _ := n.Compactor.Sessions(); return float64(t) })
 		n.Metrics.Gauge("session_bytes", "Bytes that they take.", func() float64 { _, b := n.Compactor.Sessions(); return float64(b) })
 	}
 	if cfg.Minter {
 		n.Minter = &minter.Minter{
-			Bus: n.Bus, Rules: n.Rules, Options: toolrule.Options{PrecompactTokens: cfg.Budget.Precompact, Model: model != nil},
-			Model: model, Slots: cfg.Slots, Log: cfg.Log, Now: time.Now, Observe: n.Metrics.Mint, Delay: cfg.Delay,
+			Bus: n.Bus, Rules: n.Rules, Options: toolrule.Options{PrecompactTokens: cfg.Budget.Precompact, Model: n.Model != nil},
+			Model: n.Model.Completer(), Slots: cfg.Slots, Log: cfg.Log, Now: time.Now, Observe: n.Metrics.Mint, Delay: cfg.Delay,
 		}
 		n.Metrics.Gauge("mint_backlog", "Entries of the log that no minter has dealt with.", func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
@@ -131,7 +141,19 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		})
 	}
 	if cfg.Summarizer {
-		n.Summarizer = &summarizer.Worker{Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Now: time.Now, Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) }}
+		n.Summarizer = &summarizer.Worker{
+			Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Now: time.Now, Model: n.Model.Source(), Hooks: cfg.Hooks,
+			Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) },
+		}
+		n.Metrics.Gauge("fold_backlog", "Queued folds that no summariser has made.", func() float64 {
+			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
+			defer cancel()
+			lag, err := n.Bus.FoldLag(ctx)
+			if err != nil {
+				return -1
+			}
+			return float64(lag.Waiting + lag.InHand)
+		})
 	}
 	return n, nil
 }
@@ -151,17 +173,14 @@ func rules(file string) (*toolrule.Table, error) {
 	return t, nil
 }
 
-func completer(cfg Config) (llm.Completer, error) {
-	c, err := llm.Parse(cfg.LLM)
+// ready is the summary that is available here for a coverage.
+func (n *Node) ready(ctx context.Context, key record.Key, coverage engine.Coverage) (engine.Summary, bool) {
+	_, folds, err := n.Store.Available(ctx, key)
 	if err != nil {
-		return nil, err
+		return engine.Summary{}, false
 	}
-	c.BaseURL = cfg.LLMBase
-	model, err := llm.New(c, os.Getenv)
-	if errors.Is(err, llm.ErrExtractive) {
-		return nil, nil
-	}
-	return model, err
+	sum, ok := folds[coverage]
+	return sum, ok
 }
 
 // Run runs the node's parts until ctx ends, and returns when all of them have.
@@ -194,7 +213,7 @@ func (n *Node) ingest(ctx context.Context, key record.Key, payload []byte) (bus.
 func (n *Node) Server() *gateway.Server {
 	return &gateway.Server{
 		Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
-		Now: time.Now, Seen: n.Metrics.Request,
+		Now: time.Now, Seen: n.Metrics.Request, Costs: func() any { return n.Model.Costs() }, Purged: n.Caller.Forget,
 	}
 }
 
@@ -208,11 +227,4 @@ func (n *Node) Close() error {
 		errs = append(errs, n.Store.Close())
 	}
 	return errors.Join(errs...)
-}
-
-// fold asks the pool for the compactor.
-func (n *Node) fold(caller *summarizer.Caller) compactor.Folder {
-	return func(ctx context.Context, key record.Key, format wire.Format, f engine.Fold) engine.Summary {
-		return caller.Fold(ctx, summarizer.Call{Key: key, Format: format, Fold: f, Cause: summarizer.CauseStep})
-	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,7 @@ func (n *Node) Ready() error {
 }
 
 // Work runs a process whose only duty towards the world is to say how it is: the node's parts, and a listener with
-// /metrics, /healthz and /readyz. When ctx ends it takes no more work, finishes what is in hand while /readyz already
+// /metrics, /costs, /healthz and /readyz. When ctx ends it takes no more work, finishes what is in hand while /readyz already
 // says no, and returns. The caller closes the node.
 func (n *Node) Work(ctx context.Context, l net.Listener) error {
 	mux := http.NewServeMux()
@@ -42,6 +43,10 @@ func (n *Node) Work(ctx context.Context, l net.Listener) error {
 		default:
 			say(w, http.StatusOK, "ready")
 		}
+	})
+	mux.HandleFunc("GET /costs", func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		_ = json.NewEncoder(w).Encode(map[string]any{"costs": n.Model.Costs()}) // who asked may have gone
 	})
 	srv := &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(n.Config.Log.Handler(), slog.LevelWarn)}
 

@@ -34,10 +34,6 @@ type Log interface {
 	Place(key record.Key, fence string) (seq uint64, err error)
 }
 
-// Folder answers a fold for a task: with a summary from the pool, or with the static checkpoint when none comes in
-// time. It cannot fail.
-type Folder func(ctx context.Context, key record.Key, format wire.Format, f engine.Fold) engine.Summary
-
 // Tools are the tool rules as a decision needs them.
 type Tools interface {
 	// Recall is the name under which the request's tools include view_tool_call, "" if they do not.
@@ -48,12 +44,16 @@ type Tools interface {
 
 // Compactor runs the operation for tasks. Its fields are set before first use and not changed.
 type Compactor struct {
-	Log    Log
-	Store  store.Store
-	Fold   Folder
+	Log   Log
+	Store store.Store
+	Fold  Folder
+	// Queue takes folds ahead of their need; nil: none are asked for, and every fold is waited for.
+	Queue  Queue
 	Tools  Tools
 	Budget engine.Budget    // of calls that bring none
 	Now    func() time.Time // for the frames' time of day, which no decision reads
+	// CacheTTL is how long the provider's prompt cache keeps a view that nobody reads; 0: 5 minutes.
+	CacheTTL time.Duration
 	// SessionBytes bounds what sessions keep; 0: 256 MiB.
 	SessionBytes int
 	// Observe is told of every boundary, after the fact; nil: nobody.
@@ -76,6 +76,9 @@ type Request struct {
 	GrowthOnly bool
 	Rejected   bool
 	Fence      string
+	// Manual makes a preflight fold all but the last N steps, whatever the size; Guidance is what the summary should mind.
+	Manual   bool
+	Guidance string
 }
 
 // Result is what a boundary answers.
@@ -89,6 +92,7 @@ type Result struct {
 	Fence    string
 	Seq      uint64
 	Invalid  error // the validator refused the reduced view, and the unreduced one stands in Body
+	Waited   bool  // for a fold that the pool was asked for
 	Repeated bool  // the same call again: the view of before, and nothing was recorded
 	Took     time.Duration
 
@@ -160,8 +164,10 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 	if err != nil {
 		return nil, err
 	}
-	if res, err := s.repeated(c, in, req, budget); res != nil || err != nil {
-		return res, err
+	if !req.Manual {
+		if res, err := s.repeated(c, in, req, budget); res != nil || err != nil {
+			return res, err
+		}
 	}
 	if err := s.ahead(ctx, c, in); err != nil {
 		return nil, err
@@ -178,15 +184,27 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		Boundary: req.Boundary, Budget: budget, Model: in.req.Model,
 		Instructions: in.req.InstructionBytes, Tools: in.req.ToolBytes, Outside: len(in.req.Body) - (in.req.Array.To - in.req.Array.From),
 		Recall: c.Tools.Recall(in.req.ToolNames), Rejected: req.Rejected, Access: c.Tools.FileAccess,
+		FoldsAhead: c.Queue != nil, ColdCache: s.cold(c), Manual: req.Manual,
 	}
-	if s.state.Fires(ein) || req.Rejected {
-		if ein.Minted, _, err = c.Store.Available(ctx, s.key); err != nil && !errors.Is(err, store.ErrNoTask) {
+	if s.state.Fires(ein) || ein.ColdCache {
+		if ein.Minted, ein.Ready, err = c.Store.Available(ctx, s.key); err != nil && !errors.Is(err, store.ErrNoTask) {
 			return nil, fmt.Errorf("read what is available: %w", err)
 		}
 	}
-	out := s.state.Decide(ein, func(f engine.Fold) engine.Summary { return c.Fold(ctx, s.key, in.req.Format, f) })
+	cause := req.Boundary.String()
+	if req.Manual {
+		cause = "manual"
+	}
+	waited := false
+	out := s.state.Decide(ein, func(f engine.Fold) engine.Summary {
+		waited = true
+		return c.Fold(ctx, s.call(c, in, req, f, cause))
+	})
 	if err := ctx.Err(); err != nil {
 		return nil, err // a summary made for a caller who has gone is not the best one
+	}
+	if out.Ahead != nil {
+		s.queue(ctx, c, in, req, &out)
 	}
 	s.state.Commit(&out)
 	view, invalid := s.project(in.req)
@@ -199,7 +217,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		view = in.req.Body
 		s.reload = true
 	}
-	res := &Result{Outcome: out.Report.Outcome, Body: view, Report: out.Report, View: engine.Sum(view), Invalid: invalid}
+	res := &Result{Outcome: out.Report.Outcome, Body: view, Report: out.Report, View: engine.Sum(view), Invalid: invalid, Waited: waited}
 	if err := s.compare(ctx, c, in.req, view, res); err != nil {
 		return nil, err
 	}

@@ -144,6 +144,7 @@ func (s *session) landed(head store.Head, in *incoming, f *record.Frame, message
 	}
 	if f.Step != nil {
 		s.step, s.stepAt, s.usage = f.Step, head.Seq, f.Usage
+		s.stepMS = f.At
 		s.last = bytes.Clone(messages)
 	}
 }

@@ -28,6 +28,7 @@ type session struct {
 	state  *engine.State
 	step   *record.Step // the last one
 	stepAt uint64
+	stepMS int64         // when it was, in Unix milliseconds
 	usage  *record.Usage // that came with it
 	last   []byte        // message array of the last step's view, without markers; nil: not known
 	used   uint64
@@ -172,6 +173,7 @@ func (s *session) load(ctx context.Context, c *Compactor) error {
 	}
 	if n := len(steps); n > 0 {
 		s.step, s.stepAt, s.usage = &steps[n-1].Step, steps[n-1].Seq, steps[n-1].Usage
+		s.stepMS = steps[n-1].At
 	}
 	s.loaded = true
 	return nil

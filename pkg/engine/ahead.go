@@ -61,8 +61,25 @@ func (d *decision) lookAhead(urgent bool) *Fold {
 			return nil
 		}
 	}
-	r := d.request(k, TierFloor, true)
+	r := d.uponReset(d.request(k, TierFloor), k)
 	return &r
+}
+
+// uponReset is a request whose digest is a fold upon too many folds, merged onto a digest from raw instead, where one has
+// landed: one that came too late to take over is not lost, the new fold only has more to read.
+func (d *decision) uponReset(f Fold, k int) Fold {
+	if !d.drifted(f.Prior) {
+		return f
+	}
+	for k--; k >= 2; k-- {
+		from := d.s.steps[k-1].First
+		sum, ok := d.in.Ready[d.s.Coverage(from)]
+		if ok && sum.Source == FromRaw && sum.Depth < d.b.DriftDepth && d.s.foldable(k) {
+			f.Prior, f.Base, f.FromStep, f.Messages = &sum, sum.Coverage, k, d.s.msgs[from:f.Upto]
+			return f
+		}
+	}
+	return f
 }
 
 // asked is the first step behind the fold that was asked for last, 0 if none was, if it belongs to another branch, or
@@ -93,6 +110,7 @@ func (d *decision) holdsFor(p *plan) bool {
 		return false
 	}
 	if d.inFlight() > 0 {
+		d.r.Late = true
 		return true
 	}
 	d.ahead = d.lookAhead(true)

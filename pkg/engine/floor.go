@@ -81,12 +81,12 @@ func (d *decision) foldGain(k int) int {
 // crumb is the least span that ② folds, unless the fold alone reaches trigger′.
 func (d *decision) crumb() int { return max(2*d.b.SummaryCap, d.b.WEff()/20) }
 
-// request is the request for a summary of the steps before k. It is merged onto the widest fold before it, applied or
-// available; one that nobody waits for is made from raw where the digest is a fold upon too many folds (drift reset).
-func (d *decision) request(k int, tier Tier, unhurried bool) Fold {
+// request is the request for a summary of the steps before k, merged onto the widest fold before it, applied or
+// available. A preflight's is made from raw where that one is a fold upon too many folds.
+func (d *decision) request(k int, tier Tier) Fold {
 	s := d.s
 	to := s.steps[k-1].First
-	f := Fold{Coverage: s.Coverage(to), Tier: tier, Cap: d.b.SummaryCap, WEff: d.b.WEff(), FromStep: 1, ToStep: k - 1, Steps: k - 1, Pins: s.snap.Pins}
+	f := Fold{Coverage: s.Coverage(to), Tier: tier, Cap: d.b.SummaryCap, WEff: d.b.WEff(), FromStep: 1, ToStep: k - 1, Steps: k - 1, Upto: to, Pred: d.size(), Pins: s.snap.Pins}
 	prior, from := s.fold, s.foldTo
 	if b := d.better(); b != nil {
 		prior = b
@@ -98,14 +98,26 @@ func (d *decision) request(k int, tier Tier, unhurried bool) Fold {
 	case prior == nil:
 		f.Messages = s.msgs[:to]
 		f.Prior = s.adopted()
-	case unhurried && d.b.DriftDepth > 0 && prior.Depth >= d.b.DriftDepth && s.adopted() == nil:
-		old := *prior
-		f.Old, f.Messages = &old, s.msgs[:to]
+	case tier == TierNone && d.drifted(prior):
+		return d.anew(f, prior)
 	default:
 		p := *prior
 		f.Prior, f.Base, f.FromStep = &p, p.Coverage, p.Steps+1
 		f.Messages = s.msgs[from:to]
 	}
+	return f
+}
+
+// drifted reports whether a digest is due to be made from raw (drift reset, DESIGN §3.4). The raw of a head that a client
+// took over into its own history is not here.
+func (d *decision) drifted(prior *Summary) bool {
+	return d.b.DriftDepth > 0 && prior != nil && prior.Depth >= d.b.DriftDepth && d.s.adopted() == nil
+}
+
+// anew is a request made from raw: for the same coverage, in the place of a fold upon old.
+func (d *decision) anew(f Fold, old *Summary) Fold {
+	o := *old
+	f.Prior, f.Base, f.FromStep, f.Old, f.Messages = nil, Coverage{}, 1, &o, d.s.msgs[:f.Upto]
 	return f
 }
 
@@ -117,8 +129,9 @@ func (d *decision) doFold(k int, tier Tier, enough int, fold FoldFunc) bool {
 	}
 	if j := d.inFlight(); tier == TierFloor && j > 0 && j <= k && d.size()-d.foldGain(j) <= enough {
 		k = j // it is on its way: what is waited for is the rest of it
+		d.r.Late = true
 	}
-	f := d.request(k, tier, tier == TierNone)
+	f := d.request(k, tier)
 	sum := fold(f)
 	if sum.Source == 0 && tier != TierBreakFloor {
 		d.r.Notes = append(d.r.Notes, "the fold was cancelled by a hook")

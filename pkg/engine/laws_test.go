@@ -176,10 +176,21 @@ func (r *run) ahead(out *engine.Output) {
 			t.Fatalf("a %s asked for a fold ahead: %+v", rep.Boundary, rep.Ahead)
 		case f.Coverage != engine.ExtendCoverage(f.Base, f.Messages):
 			t.Fatal("the coverage of a fold ahead is not that of its span")
-		case f.Old != nil && (f.Prior != nil || f.FromStep != 1 || f.Old.Depth < r.b.DriftDepth):
-			t.Fatalf("a drift reset of a digest of depth %d begins at step %d", f.Old.Depth, f.FromStep)
+		case f.Old != nil:
+			t.Fatal("a fold ahead is made from raw alone")
 		case f.Steps >= rep.NearFrom:
 			t.Fatalf("law 7: a fold ahead covers step %d, the near window begins at %d", f.Steps, rep.NearFrom)
+		}
+		if raw := out.Reset; raw != nil {
+			switch {
+			case raw.Prior != nil || raw.FromStep != 1 || raw.Old == nil || raw.Old.Depth < r.b.DriftDepth:
+				t.Fatalf("a drift reset begins at step %d onto %v", raw.FromStep, raw.Prior)
+			case raw.Coverage != f.Coverage || raw.Coverage != engine.ExtendCoverage(raw.Base, raw.Messages):
+				t.Fatal("the coverage of a drift reset is not that of its span, or of the fold ahead beside it")
+			}
+			if rapid.Bool().Draw(t, "reset lands") {
+				r.asked = append(r.asked, *raw)
+			}
 		}
 		if rapid.IntRange(0, 3).Draw(t, "queued") > 0 {
 			out.Ask()
@@ -197,7 +208,12 @@ func (r *run) ahead(out *engine.Output) {
 		if f.Prior != nil {
 			sum.Depth = f.Prior.Depth + 1
 		}
-		r.ready[f.Coverage] = sum
+		if f.Old != nil {
+			sum.Source = engine.FromRaw
+		}
+		if sum.Source > r.ready[f.Coverage].Source {
+			r.ready[f.Coverage] = sum
+		}
 	}
 	r.asked = waiting
 	if f := out.Folded; f != nil && rapid.IntRange(0, 3).Draw(t, "a better one") == 0 {

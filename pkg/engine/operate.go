@@ -34,7 +34,10 @@ type Output struct {
 	Applied []AppliedForm
 	Folded  *Summary
 	// Ahead is a fold to ask for in the background, nil for none; see [Output.Ask].
-	Ahead  *Fold
+	Ahead *Fold
+	// Reset is the same coverage from raw, to be asked for in the background too where the digest is a fold upon too many
+	// folds; nil otherwise. What comes of it takes over from the other, for its source is better.
+	Reset  *Fold
 	Anchor Anchor
 	Report Report
 }
@@ -227,8 +230,12 @@ func (d *decision) end() Output {
 		if out.Ahead = d.ahead; out.Ahead == nil {
 			out.Ahead = d.lookAhead(false)
 		}
-		if out.Ahead != nil {
-			d.r.Ahead = &AheadReport{Coverage: out.Ahead.Coverage.String(), Steps: out.Ahead.Steps, FromRaw: out.Ahead.Old != nil}
+		if f := out.Ahead; f != nil {
+			if d.drifted(f.Prior) {
+				raw := d.anew(*f, f.Prior)
+				out.Reset = &raw
+			}
+			d.r.Ahead = &AheadReport{Coverage: f.Coverage.String(), Steps: f.Steps, Reset: out.Reset != nil}
 		}
 	}
 	a := &d.a

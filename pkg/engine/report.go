@@ -30,6 +30,8 @@ type Report struct {
 	Gate     int         `json:"gate"`
 	Moves    []Move      `json:"moves"`
 	Fold     *FoldReport `json:"fold,omitempty"`
+	// Late says that this boundary was held for, or waited for, a fold that had been asked for ahead.
+	Late bool `json:"fold_late,omitempty"`
 	// Ahead is the fold that this boundary asked for in the background.
 	Ahead    *AheadReport `json:"fold_ahead,omitempty"`
 	Restored Restored     `json:"restored"`
@@ -71,7 +73,7 @@ type FoldReport struct {
 type AheadReport struct {
 	Coverage string `json:"coverage"`
 	Steps    int    `json:"steps"`
-	FromRaw  bool   `json:"from_raw,omitempty"` // a drift reset
+	Reset    bool   `json:"reset,omitempty"` // asked for from raw as well
 }
 
 // Restored counts what stood in the view before this boundary decided anything.

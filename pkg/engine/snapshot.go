@@ -88,6 +88,8 @@ type Fold struct {
 	Tier     Tier // 2, 4, or 0 at a preflight
 	Cap      int  // ROLLING_SUMMARY_BUDGET_TOKENS
 	WEff     int
+	Upto     int // messages of the stream that the coverage spans
+	Pred     int // predicted size of the view at the boundary that asks
 	// Old is the digest that a fold from raw takes the place of (a drift reset): Prior is nil then and Messages begin
 	// with the task. What it holds of P0 and P1 may not be missing afterwards.
 	Old *Summary

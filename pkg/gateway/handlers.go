@@ -160,6 +160,99 @@ func ParseFinished(b []byte) (*record.Finished, error) {
 	return &record.Finished{ID: engine.CallID(in.ID), Name: in.Name, Input: in.Input, Output: in.Output, IsError: in.IsError, Disposable: in.Disposable}, nil
 }
 
+// compact is a compaction that somebody asks for: all but the last N steps are folded now, whatever the size.
+func (s *Server) compact(w http.ResponseWriter, r *http.Request) error {
+	key, err := s.key(r)
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Format       string          `json:"format"`
+		Body         json.RawMessage `json:"body"`
+		Budget       budget          `json:"budget"`
+		Instructions string          `json:"instructions"`
+		Keep         []string        `json:"keep"`
+		Fence        string          `json:"fence"`
+	}
+	in.Budget.Budget = s.Compactor.Budget
+	if err := readJSON(r, &in); err != nil {
+		return err
+	}
+	f, err := format(in.Format)
+	if err != nil {
+		return err
+	}
+	if len(in.Instructions) > maxInstructions {
+		return bad("malformed", fmt.Sprintf("the instructions have %d bytes; %d at most, since the summariser reads them beside the span", len(in.Instructions), maxInstructions))
+	}
+	if string(in.Body) == "null" {
+		in.Body = nil
+	}
+	if len(in.Keep) > 0 {
+		if _, _, err := s.Compactor.Pin(r.Context(), key, in.Keep); err != nil {
+			return s.withHead(r.Context(), key, err)
+		}
+	}
+	res, err := s.Compactor.Run(r.Context(), key, compactor.Request{
+		Boundary: engine.Preflight, Format: f, Body: in.Body, Budget: &in.Budget.Budget, Fence: in.Fence,
+		Manual: true, Guidance: in.Instructions,
+	})
+	if err != nil {
+		return s.withHead(r.Context(), key, err)
+	}
+	return s.decided(w, key, res)
+}
+
+// maxInstructions bounds what a person may say to a compaction.
+const maxInstructions = 8000
+
+// decided answers a boundary.
+func (s *Server) decided(w http.ResponseWriter, key record.Key, res *compactor.Result) error {
+	return reply(w, http.StatusOK,
+		member{"outcome", res.Outcome}, member{"fence", res.Fence}, member{"view_sha256", res.View.String()},
+		member{"report", res.Line(key)}, member{"body", json.RawMessage(res.Body)})
+}
+
+// pin puts texts on the record that every digest keeps word for word.
+func (s *Server) pin(w http.ResponseWriter, r *http.Request) error {
+	key, err := s.key(r)
+	if err != nil {
+		return err
+	}
+	var in struct {
+		Pins []string `json:"pins"`
+	}
+	if err := readJSON(r, &in); err != nil {
+		return err
+	}
+	if len(in.Pins) == 0 {
+		return bad("malformed", `the call has no "pins"; send an array of texts to keep word for word`)
+	}
+	all, a, err := s.Compactor.Pin(r.Context(), key, in.Pins)
+	if err != nil {
+		return s.withHead(r.Context(), key, err)
+	}
+	return reply(w, http.StatusOK, member{"pins", all}, member{"fence", a.Fence})
+}
+
+func (s *Server) pins(w http.ResponseWriter, r *http.Request) error {
+	key, err := s.key(r)
+	if err != nil {
+		return err
+	}
+	if err := s.Events.CatchUp(r.Context(), key, r.URL.Query().Get("fence")); err != nil {
+		return err
+	}
+	snap, err := s.Store.Snapshot(r.Context(), key, 0)
+	if err != nil {
+		return err
+	}
+	if snap.Pins == nil {
+		snap.Pins = []string{}
+	}
+	return reply(w, http.StatusOK, member{"pins", snap.Pins})
+}
+
 func (s *Server) preflight(w http.ResponseWriter, r *http.Request) error {
 	return s.boundary(w, r, engine.Preflight)
 }
@@ -203,9 +296,7 @@ func (s *Server) boundary(w http.ResponseWriter, r *http.Request, b engine.Bound
 	if err != nil {
 		return s.withHead(r.Context(), key, err)
 	}
-	return reply(w, http.StatusOK,
-		member{"outcome", res.Outcome}, member{"fence", res.Fence}, member{"view_sha256", res.View.String()},
-		member{"report", res.Line(key)}, member{"body", json.RawMessage(res.Body)})
+	return s.decided(w, key, res)
 }
 
 // withHead adds the record's head to a conflict, so that the caller knows where it stands.
@@ -342,6 +433,9 @@ func (s *Server) purge(w http.ResponseWriter, r *http.Request) error {
 		return err
 	}
 	s.Compactor.Forget(key)
+	if s.Purged != nil {
+		s.Purged(context.WithoutCancel(r.Context()), key)
+	}
 	w.WriteHeader(http.StatusNoContent)
 	return nil
 }

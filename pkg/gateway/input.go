@@ -184,6 +184,18 @@ func (b *budget) set(name string, raw json.RawMessage) error {
 			return nil
 		}
 		return count(&b.RunwaySteps)
+	case "fold_ahead_ratio", "compaction_fold_ahead_ratio":
+		if string(raw) == "-1" {
+			b.AheadPermille = -1
+			return nil
+		}
+		return ratio(&b.AheadPermille)
+	case "drift_depth", "compaction_drift_depth":
+		if string(raw) == "-1" {
+			b.DriftDepth = -1
+			return nil
+		}
+		return count(&b.DriftDepth)
 	case "precompact_tokens", "compaction_precompact_tokens":
 		return count(&b.Precompact)
 	case "max_bytes":

@@ -43,6 +43,10 @@ type Server struct {
 	Now       func() time.Time
 	MaxBody   int64 // 0: DefaultMaxBody
 	Seen      func(route string, status int, took time.Duration)
+	// Costs are what was asked of this process's model, by tenant, task and cause; nil: GET /v1/costs is not there.
+	Costs func() any
+	// Purged is told of a task that was erased; nil: nobody is.
+	Purged func(context.Context, record.Key)
 }
 
 // Handler returns the routes.
@@ -58,6 +62,9 @@ func (s *Server) Handler() http.Handler {
 		{"POST /v1/tasks/{task}/tool-finished", s.toolFinished},
 		{"POST /v1/tasks/{task}/preflight", s.preflight},
 		{"POST /v1/tasks/{task}/step", s.step},
+		{"POST /v1/tasks/{task}/compact", s.compact},
+		{"POST /v1/tasks/{task}/pins", s.pin},
+		{"GET /v1/tasks/{task}/pins", s.pins},
 		{"POST /v1/tasks/{task}/usage", s.usage},
 		{"GET /v1/tasks/{task}/tool-calls/{id...}", s.toolCall},
 		{"GET /v1/tasks/{task}/steps", s.steps},
@@ -67,6 +74,11 @@ func (s *Server) Handler() http.Handler {
 		{"GET /readyz", s.readyz},
 	} {
 		mux.HandleFunc(r.pattern, s.route(r.pattern, r.serve))
+	}
+	if s.Costs != nil {
+		mux.HandleFunc("GET /v1/costs", s.route("GET /v1/costs", func(w http.ResponseWriter, _ *http.Request) error {
+			return reply(w, http.StatusOK, member{"costs", s.Costs()})
+		}))
 	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)

@@ -397,6 +397,7 @@ func (s *Store) Steps(ctx context.Context, key record.Key) ([]store.StepAt, erro
 			if f.Step == nil || at.N != len(steps) {
 				return fmt.Errorf("frame %d: it carries no step, or not the %dth: %w", at.Seq, at.N, store.ErrDamaged)
 			}
+			at.At = f.At
 			copy(at.Hash[:], hash)
 			at.Step, at.Usage = *f.Step, f.Usage
 			steps = append(steps, at)

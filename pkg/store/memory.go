@@ -406,7 +406,7 @@ func (m *Memory) Steps(_ context.Context, key record.Key) ([]StepAt, error) {
 	var steps []StepAt
 	for i := range t.frames {
 		if f := &t.frames[i]; f.Frame.Step != nil {
-			steps = append(steps, StepAt{N: len(steps), Seq: f.Seq, Hash: f.Hash, Step: *f.Frame.Step, Usage: f.Frame.Usage})
+			steps = append(steps, StepAt{N: len(steps), Seq: f.Seq, Hash: f.Hash, Step: *f.Frame.Step, At: f.Frame.At, Usage: f.Frame.Usage})
 		}
 	}
 	return steps, nil

@@ -40,6 +40,7 @@ type StepAt struct {
 	Seq  uint64
 	Hash engine.Digest
 	Step record.Step
+	At   int64 // Unix milliseconds at the gateway, of the frame
 	// Usage is what the frame's call told of the view before; nil if it told nothing.
 	Usage *record.Usage
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
 	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/llm"
 	"github.com/ullage/ullage/pkg/minter"
 )
 
@@ -22,6 +23,9 @@ type Metrics struct {
 	boundaries *prometheus.CounterVec
 	tiers      *prometheus.CounterVec
 	folds      *prometheus.CounterVec
+	ahead      *prometheus.CounterVec
+	repairs    *prometheus.CounterVec
+	drift      *prometheus.CounterVec
 	moves      *prometheus.CounterVec
 	misses     prometheus.Counter
 	invalid    prometheus.Counter
@@ -32,6 +36,10 @@ type Metrics struct {
 	mintTook   prometheus.Histogram
 	mintLag    prometheus.Histogram
 	answers    *prometheus.CounterVec
+	refused    *prometheus.CounterVec
+	calls      *prometheus.CounterVec
+	tokens     *prometheus.CounterVec
+	callTook   prometheus.Histogram
 	requests   *prometheus.CounterVec
 	answered   *prometheus.HistogramVec
 }
@@ -54,6 +62,10 @@ func New(process string) *Metrics {
 	m.boundaries = counter("boundaries_total", "Preflights and steps by outcome.", "boundary", "outcome")
 	m.tiers = counter("passes_total", "Passes by the highest tier that acted.", "tier")
 	m.folds = counter("folds_total", "Floor summaries applied, by source.", "source")
+	m.ahead = counter("folds_ahead_total", "Folds asked for before they are needed: asked, taken, late (a boundary was held for one or waited for it), missed (a boundary waited for a fold that nobody had made).", "event")
+	m.repairs = counter("repairs_total", "What code put right in what a model wrote, in summaries applied, by kind. p0_lost must stay 0.", "kind")
+	m.repairs.WithLabelValues("p0_lost")
+	m.drift = counter("drift_lines_total", "Lines of digests that were made anew from raw: kept, reworded, lost, gained.", "line")
 	m.moves = counter("moves_total", "Forms applied, by rung.", "rung")
 	m.misses = counter("misses_total", "Tool parts that a pass found without a form.").WithLabelValues()
 	m.invalid = counter("invalid_views_total", "Reduced views that the validator refused; the unreduced request went out.").WithLabelValues()
@@ -65,6 +77,10 @@ func New(process string) *Metrics {
 	m.mintTook = histogram("mint_seconds", "Time of one mint.").WithLabelValues().(prometheus.Histogram)
 	m.mintLag = histogram("mint_lag_seconds", "From the entry on the log to its form on the log.").WithLabelValues().(prometheus.Histogram)
 	m.answers = counter("fold_answers_total", "Fold requests that this summariser answered, by the source of the summary or why there is none.", "result")
+	m.refused = counter("summaries_refused_total", "What a model gave instead of a summary, by reason.", "reason")
+	m.calls = counter("model_calls_total", "Calls to a model by cause and result: ok, failed, refused (not asked at all).", "model", "tenant", "cause", "result")
+	m.tokens = counter("model_tokens_total", "Tokens of calls to a model as it reported them: prompt, output, cache_read, cache_write.", "model", "tenant", "cause", "kind")
+	m.callTook = histogram("model_call_seconds", "Time of one call to a model, repetitions and waiting included.").WithLabelValues().(prometheus.Histogram)
 	m.requests = counter("http_requests_total", "HTTP requests by route and status.", "route", "status")
 	m.answered = histogram("http_request_seconds", "Time of one HTTP request.", "route")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -98,6 +114,13 @@ func (m *Metrics) Boundary(r *compactor.Result) {
 	if rep.Fold != nil {
 		m.folds.WithLabelValues(rep.Fold.Source).Inc()
 		m.waited.Observe(float64(rep.Fold.WaitedMS) / 1000)
+		m.summary(r)
+	}
+	if rep.Ahead != nil {
+		m.ahead.WithLabelValues("asked").Inc()
+	}
+	if rep.Late {
+		m.ahead.WithLabelValues("late").Inc()
 	}
 	for i := range rep.Moves {
 		m.moves.WithLabelValues(rep.Moves[i].Rung).Inc()
@@ -106,6 +129,25 @@ func (m *Metrics) Boundary(r *compactor.Result) {
 	m.saved.Add(float64(max(0, rep.RawTok-rep.ViewTok)))
 	if r.Invalid != nil {
 		m.invalid.Inc()
+	}
+}
+
+// summary takes in what a summary that was applied tells of its making.
+func (m *Metrics) summary(r *compactor.Result) {
+	f := r.Report.Fold
+	switch {
+	case f.Ahead:
+		m.ahead.WithLabelValues("taken").Inc()
+	case r.Waited:
+		m.ahead.WithLabelValues("missed").Inc()
+	}
+	for _, c := range f.Repairs {
+		m.repairs.WithLabelValues(c.Kind).Add(float64(c.N))
+	}
+	if d := f.Drift; d != nil {
+		for what, n := range map[string]int{"kept": d.Kept, "reworded": d.Reworded, "lost": d.Lost, "gained": d.Gained} {
+			m.drift.WithLabelValues(what).Add(float64(n))
+		}
 	}
 }
 
@@ -122,6 +164,26 @@ func (m *Metrics) Mint(e minter.Event) {
 
 // Fold takes in one answer of a summariser, in one word.
 func (m *Metrics) Fold(result string) { m.answers.WithLabelValues(result).Inc() }
+
+// Refused takes in an answer of a model that was no summary.
+func (m *Metrics) Refused(reason string) { m.refused.WithLabelValues(reason).Inc() }
+
+// ModelCall takes in one call to a model, as it was booked.
+func (m *Metrics) ModelCall(c llm.Call) {
+	result := "ok"
+	switch {
+	case c.Refused:
+		result = "refused"
+	case c.Err != nil:
+		result = "failed"
+	}
+	m.calls.WithLabelValues(c.Model, c.Tenant, c.Cause, result).Inc()
+	u := &c.Usage
+	for kind, n := range map[string]int{"prompt": u.Prompt, "output": u.Output, "cache_read": u.CacheRead, "cache_write": u.CacheWrite} {
+		m.tokens.WithLabelValues(c.Model, c.Tenant, c.Cause, kind).Add(float64(n))
+	}
+	m.callTook.Observe(c.Took.Seconds())
+}
 
 // Request takes in one HTTP request.
 func (m *Metrics) Request(route string, status int, took time.Duration) {

@@ -37,7 +37,7 @@ func Start(tb testing.TB, dir string, change ...func(*node.Config)) *Node {
 	tb.Helper()
 	cfg := node.Config{
 		Name: "test", Dir: dir, Gateway: true, Minter: true, Summarizer: true,
-		Budget: engine.Budget{Window: 32000}, LLM: "extractive", Log: slog.New(slog.DiscardHandler),
+		Budget: engine.Budget{Window: 32000}, Log: slog.New(slog.DiscardHandler),
 	}
 	for _, f := range change {
 		f(&cfg)

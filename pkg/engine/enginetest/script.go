@@ -25,7 +25,8 @@ import (
 //	mint ID to=N        [drop] [segments=N] a form becomes available
 //	usage prompt=N      [output reasoning]
 //	ahead on|off        whether the shell takes requests for folds ahead
-//	land                the fold asked for last becomes available [size=N depth=N]
+//	land                the fold asked for last becomes available [size=N depth=N raw]
+//	keep | land reset   the coverage asked for last is kept, and becomes available from raw later
 //	better size=N       a summary of the applied coverage by the next better source becomes available
 //	compact | preflight [rejected] [cold] [manual] [cancel]
 //	invalid             the validator refused the view
@@ -40,6 +41,7 @@ type Script struct {
 	fold int
 
 	asked  *engine.Fold
+	kept   *engine.Fold // a reset to land later
 	cancel bool
 }
 
@@ -116,14 +118,24 @@ func (e *Script) do(t *testing.T, d *datadriven.TestData) (string, error) {
 		e.anchor(engine.Observe(e.s.Anchor(), u, false))
 	case "ahead":
 		e.in.FoldsAhead = first(d) == "on"
+	case "keep":
+		e.kept = e.asked
 	case "land":
+		if first(d) == "reset" && e.kept != nil {
+			sum := Fold(e.fold * 4)(*e.kept)
+			sum.Ahead, sum.Source, sum.Depth = true, engine.FromRaw, 1
+			e.land(e.kept.Coverage, e.kept.Steps, sum)
+			return "", nil
+		}
 		if e.asked == nil {
 			return "", fmt.Errorf("land: no fold was asked for")
 		}
 		sum := Fold(num(d, "size", e.fold) * 4)(*e.asked)
 		sum.Ahead, sum.Source, sum.Depth = true, engine.Model, num(d, "depth", sum.Depth)
+		if d.HasArg("raw") {
+			sum.Source, sum.Depth = engine.FromRaw, 1
+		}
 		e.land(e.asked.Coverage, e.asked.Steps, sum)
-		e.asked = nil
 	case "better":
 		if len(e.snap.Folds) == 0 {
 			return "", fmt.Errorf("better: nothing is folded")
@@ -306,8 +318,11 @@ func (e *Script) compact() string {
 	}
 	if a := r.Ahead; a != nil {
 		fmt.Fprintf(&b, "  asks ahead for a fold of steps 1 to %d", a.Steps)
-		if a.FromRaw {
-			b.WriteString(", from raw")
+		if p := out.Ahead.Prior; p != nil {
+			fmt.Fprintf(&b, " upon one of depth %d", p.Depth)
+		}
+		if a.Reset {
+			b.WriteString(", and for the same from raw")
 		}
 		b.WriteString("\n")
 	}

@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ullage/ullage/pkg/compactor"
+	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/record"
+	"github.com/ullage/ullage/pkg/store"
+)
+
+// landing is how long a replay waits for a fold that was asked for ahead. A job that has not ended by then (its model is
+// down) goes on without the replay, as it goes on without an agent.
+const landing = 3 * time.Minute
+
+// landed returns when the fold that a boundary asked for ahead is available, so that what the next boundary finds does not
+// hang on timing.
+func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) error {
+	if l.Ahead == nil {
+		return nil
+	}
+	cover, err := engine.ParseDigest(l.Ahead.Coverage)
+	if err != nil {
+		return fmt.Errorf("task %s: the fold asked for ahead: %w", key.Task, err)
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, landing, errNotLanded)
+	defer cancel()
+	for {
+		_, ready, err := p.node.Store.Available(ctx, key)
+		if _, there := ready[cover]; there {
+			return nil
+		}
+		if err != nil && !errors.Is(err, store.ErrNoTask) && ctx.Err() == nil {
+			return fmt.Errorf("wait for a fold ahead of task %s: %w", key.Task, err)
+		}
+		select {
+		case <-ctx.Done():
+			if errors.Is(context.Cause(ctx), errNotLanded) {
+				p.sum.NotLanded++
+				return nil
+			}
+			return context.Cause(ctx)
+		case <-time.After(10 * time.Millisecond):
+		}
+	}
+}
+
+var errNotLanded = errors.New("the fold has not landed")
+
+// keepPace lets the rest of a step's time pass, as while an agent's model thinks and its tools run.
+func (p *player) keepPace(ctx context.Context, since time.Time) error {
+	rest := p.pace - time.Since(since)
+	if rest <= 0 {
+		return nil
+	}
+	select {
+	case <-time.After(rest):
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}
