@@ -16,6 +16,11 @@ func TestThePromptNamesEverySectionAndField(t *testing.T) {
 			t.Errorf("field %q is not in the prompt", f)
 		}
 	}
+	for _, p := range protected {
+		if !strings.Contains(Prompt(), "`"+p) {
+			t.Errorf("the topics that begin with %q are not in the prompt", p)
+		}
+	}
 	for _, w := range []string{writtenTitle, inFlightTitle, "(reported)", "(assumed)", "(as of"} {
 		if !strings.Contains(Prompt(), w) {
 			t.Errorf("%q is not in the prompt", w)

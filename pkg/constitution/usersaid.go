@@ -91,7 +91,7 @@ func contentWords(f string) map[string]bool {
 	for i, m := range list {
 		switch {
 		case m.weight >= wordWeight:
-			set[f[m.from:m.to]] = true
+			set[strings.TrimSuffix(f[m.from:m.to], "s")] = true // one file, two files
 		case i+1 < len(list) && list[i+1].from == m.to && list[i+1].weight < wordWeight:
 			set[f[m.from:list[i+1].to]] = true
 		}
