@@ -59,13 +59,12 @@ func TestSummarizerOfACluster(t *testing.T) {
 	}
 }
 
-// With no summariser in the cluster a step that has to fold waits for its deadline, and goes on with the static
-// checkpoint.
+// With no summariser in the cluster a step that has to fold waits for nobody, and goes on with the static checkpoint.
 func TestNoSummarizer(t *testing.T) {
 	url, monitor := bustest.Server(t, "")
 	g := clustertest.Join(t, node.Config{
 		Name: "gateway", NATS: url, NATSMonitors: []string{monitor}, Gateway: true,
-		Budget: clustertest.Budget(t, 32000), Deadline: time.Second,
+		Budget: clustertest.Budget(t, 32000), Deadline: time.Minute,
 	})
 	var said struct {
 		Report compactor.Line  `json:"report"`
@@ -84,18 +83,28 @@ func TestNoSummarizer(t *testing.T) {
 }
 
 func TestSummarizerRefuses(t *testing.T) {
+	t.Setenv("ANTHROPIC_API_KEY", "")
+	base := []string{"--nats", "nats://127.0.0.1:1", "--nats-synced"}
 	for name, c := range map[string]struct {
 		args []string
 		said string
 	}{
-		"no servers": {nil, "--nats"},
-		"a model":    {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--llm", "anthropic:some-model"}, "leave --llm out"},
-		"a bad spec": {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--llm", "what"}, "write extractive"},
-		"no slots":   {[]string{"--nats", "nats://127.0.0.1:1", "--nats-synced", "--slots", "0"}, "--slots 0"},
+		"no servers":       {nil, "--nats"},
+		"no key":           {append(base, "--llm", "anthropic:some-model"), "set ANTHROPIC_API_KEY"},
+		"a bad spec":       {append(base, "--llm", "what"), "write extractive"},
+		"no model":         {append(base, "--llm", "openai:"), "which model?"},
+		"a small window":   {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-window", "4000"), "at least 8000"},
+		"a base alone":     {append(base, "--llm-base-url", "http://127.0.0.1:1"), "--llm names no model"},
+		"key in the base":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://user:secret@127.0.0.1:1"), "no user"},
+		"tenant over all":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-calls", "2"), "--llm-calls-per-tenant 4 is more than --llm-calls 2"},
+		"negative tokens":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-tokens-per-minute=-1"), "negative"},
+		"a bad hook":       {append(base, "--hook-after-fold", "ftp://x"), "--hook-after-fold"},
+		"no time for hook": {append(base, "--hook-after-fold", "http://127.0.0.1:1", "--hook-timeout", "0s"), "--hook-timeout"},
+		"no slots":         {append(base, "--slots", "0"), "--slots 0"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			p := clustertest.Start(t, c.args...)
-			if code := p.Wait(t); code == 0 || !strings.Contains(p.Said(), c.said) {
+			if code := p.Wait(t); code == 0 || !strings.Contains(p.Said(), c.said) || strings.Contains(p.Said(), "secret") {
 				t.Errorf("ended with %d and said:\n%s\nwant a sentence with %q", code, p.Said(), c.said)
 			}
 		})
