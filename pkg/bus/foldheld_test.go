@@ -169,3 +169,35 @@ func TestClosedPool(t *testing.T) {
 		w.want("fold k for r", "s: shutting down", "j: shutting down", "late: shutting down", "r done")
 	})
 }
+
+// A fold that its callers left to a job holds one of the slots that jobs may have.
+func TestFoldLeftToAJob(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newBench(t, FoldConfig{Slots: 3, Background: 1})
+		w.come("r", "same", 0, false, 5)
+		w.come("j", "same", 0, true, 5)
+		w.leave("r")
+		w.come("i", "other", 0, true, 1)
+		w.want("fold same for r")
+		time.Sleep(10 * time.Second)
+		w.want("fold same for r", "j done", "job other", "i done")
+	})
+}
+
+// A fold that waited for its slot is told what its caller will still wait, and how urgent its most urgent caller is.
+func TestTimeLeftAfterWaiting(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newBench(t, FoldConfig{Slots: 1})
+		var job FoldJob
+		makes := w.handler
+		w.handler = func(ctx context.Context, j FoldJob) ([]byte, error) { job = j; return makes(ctx, j) }
+		w.come("r", "k", 0, false, 10)
+		w.come("s", "same", 500, false, 1)
+		w.come("u", "same", 300, false, 1)
+		time.Sleep(time.Minute)
+		w.want("fold k for r", "r done", "fold same for s", "s done", "u done")
+		if job.Left != time.Hour-10*time.Second || job.Room != 300 {
+			t.Errorf("the fold was told of %s and room %d", job.Left, job.Room)
+		}
+	})
+}
