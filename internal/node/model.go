@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	"github.com/ullage/ullage/pkg/constitution"
 	"github.com/ullage/ullage/pkg/llm"
@@ -58,7 +59,7 @@ func OpenModel(c ModelConfig, tools constitution.Tools) (*Model, error) {
 	if m.Ask, err = llm.Guard(client, c.LLM.String(), c.Limits, m.Books); err != nil {
 		return nil, err
 	}
-	m.Folds = &summarizer.Model{Ask: m.Ask, LLM: c.LLM, Window: c.Window, Tools: tools, Passes: c.Limits.CallsPerTenant, Refused: c.Refused}
+	m.Folds = &summarizer.Model{Ask: m.Ask, LLM: c.LLM, Window: c.Window, Tools: tools, Passes: c.Limits.CallsPerTenant, Now: time.Now, Refused: c.Refused}
 	return m, nil
 }
 

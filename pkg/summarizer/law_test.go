@@ -123,8 +123,10 @@ func genSpan(t *rapid.T, n int) string {
 		for k := range rapid.IntRange(0, 3).Draw(t, "steps") {
 			id := fmt.Sprintf("toolu_%d_%d_%d", n, i, k)
 			call := rapid.SampledFrom([]block{
-				{"name": "Bash", "input": block{"command": "make"}}, {"name": "Write", "input": block{"file_path": fmt.Sprintf("/src/p%d.go", n), "content": "package p"}},
-				{"name": "complete", "input": block{"path": fmt.Sprintf("out/r%d.md", n), "note": "the report"}}, {"name": "Read", "input": block{"file_path": "/src/a.go"}},
+				{"name": "Bash", "input": block{"command": "make"}},
+				{"name": "Write", "input": block{"file_path": fmt.Sprintf("/src/p%d.go", n), "content": "package p"}},
+				{"name": "complete", "input": block{"path": fmt.Sprintf("out/r%d.md", n), "note": "the report"}},
+				{"name": "Read", "input": block{"file_path": "/src/a.go"}},
 			}).Draw(t, "call")
 			add("assistant", []block{{"type": "text", "text": "I will use make for this."}, {"type": "tool_use", "id": id, "name": call["name"], "input": call["input"]}})
 			add("user", []block{{"type": "tool_result", "tool_use_id": id, "content": rapid.SampledFrom(outputs).Draw(t, "output"), "is_error": rapid.Bool().Draw(t, "failed")}})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -29,6 +30,8 @@ type Model struct {
 	Tools  constitution.Tools
 	// Passes is how many parts of one span are asked for at once. Defaults to 4.
 	Passes int
+	// Now is the clock: a span of more parts than the time left can hold is not begun with. nil: it always is.
+	Now func() time.Time
 	// Refused is told, in a word ([Reason]), of each answer or call that did not serve; nil: nobody.
 	Refused func(reason string)
 
@@ -170,6 +173,10 @@ func (a *asking) single(ctx context.Context, part []entry) (engine.Summary, erro
 // passes asks for all parts, some at a time. A part that the model fails twice is done by code, so that nothing of the
 // span is without a summary (D4); where that is half of them, or the model cannot be asked, the fold fails.
 func (a *asking) passes(ctx context.Context, parts [][]entry) ([]string, error) {
+	if err := a.feasible(ctx, len(parts)); err != nil {
+		a.refused(err)
+		return nil, err
+	}
 	texts := make([][]string, len(parts))
 	var lost atomic.Int64
 	ctx, cancel := context.WithCancel(ctx)
@@ -203,6 +210,23 @@ func (a *asking) passes(ctx context.Context, parts [][]entry) ([]string, error) 
 		all = append(all, t...)
 	}
 	return all, nil
+}
+
+// leastCall is less than any model takes for a part.
+const leastCall = time.Second
+
+// feasible refuses to ask for parts that would not all be answered before the deadline: their answers would be paid for
+// and thrown away.
+func (a *asking) feasible(ctx context.Context, parts int) error {
+	end, bounded := ctx.Deadline()
+	if !bounded || a.Now == nil {
+		return nil
+	}
+	rounds := (parts + a.sideBySide() - 1) / a.sideBySide()
+	if left := end.Sub(a.Now()); left < time.Duration(rounds)*leastCall {
+		return fmt.Errorf("the span has %d parts, and %s are left for them: %w", parts, left.Round(time.Millisecond), context.DeadlineExceeded)
+	}
+	return nil
 }
 
 // gone reports whether no further part would be answered either.

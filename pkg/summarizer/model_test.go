@@ -118,6 +118,19 @@ func TestSpanLargerThanTheWindowEnds(t *testing.T) {
 	}
 }
 
+// TestPartsThatTheTimeCannotHoldAreNotBegun: answers that would come too late are not paid for.
+func TestPartsThatTheTimeCannotHoldAreNotBegun(t *testing.T) {
+	f := longFold(t, 600, 2_000_000)
+	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}
+	var reasons reasons
+	m := &Model{Ask: model, Window: 16_000, Tools: toolrule.Builtin(), Now: time.Now, Refused: reasons.add}
+	ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+	defer cancel()
+	if _, err := m.Summarise(ctx, jobFor(f), f); !errors.Is(err, context.DeadlineExceeded) || len(model.asked) > 0 || reasons.count()[Late] != 1 {
+		t.Errorf("asked %d times, counted %v: %v", len(model.asked), reasons.count(), err)
+	}
+}
+
 // TestSmallestWindowFits: also the smallest window allowed has room for instructions, digest, answer and span.
 func TestSmallestWindowFits(t *testing.T) {
 	f := longFold(t, 40, 400_000)

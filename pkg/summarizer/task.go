@@ -38,12 +38,24 @@ const (
 
 // taskOf is the task of a fold, without digest and span.
 func taskOf(f engine.Fold) task {
-	t := task{Part: 1, Of: 1, Cap: f.Cap, Date: attribute(f.Date), Language: constitution.Language(constitution.UserTexts(f.Messages))}
+	t := task{Part: 1, Of: 1, Cap: f.Cap, Date: attribute(f.Date), Language: constitution.Language(userTexts(f))}
 	t.Guidance = escape(oneLine(bound(f.Guidance, guidanceTokens)))
 	for _, p := range f.Pins[:min(len(f.Pins), maxPins)] { // code keeps all of them, told or not
 		t.Pins = append(t.Pins, escape(oneLine(bound(p, pinTokens))))
 	}
 	return t
+}
+
+// userTexts are what the user wrote, up to the end of the span: a span of one long turn may hold nothing of it.
+func userTexts(f engine.Fold) []string {
+	var texts []string
+	if f.Prior != nil {
+		d, _ := constitution.Salvage(f.Prior.Text)
+		for _, r := range d.Requests {
+			texts = append(texts, r.Text)
+		}
+	}
+	return append(texts, constitution.UserTexts(f.Messages)...)
 }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
