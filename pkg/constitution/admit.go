@@ -89,7 +89,7 @@ func (a *adoption) finding(f Fact, s Section, stray bool) (Fact, Section, string
 	switch {
 	case a.e.unquotable(f.Statement) != "":
 		return f, s, repairQuote
-	case commands(plain(f.Statement)) && a.e.origin(plain(f.Statement)) != ours:
+	case commands(plain(f.Statement)) && a.e.origin(plain(f.Statement)) != ours, a.e.dictated(plain(f.Statement)):
 		return f, s, repairInstruction
 	case fileList(f):
 		return f, s, repairFileList
@@ -178,7 +178,7 @@ func (a *adoption) path(p string) string {
 	if found != "" {
 		return found
 	}
-	if strings.ContainsAny(p, "./\\") && !strings.Contains(p, "://") && a.e.ours(folded(p)) {
+	if strings.ContainsAny(p, "./\\") && !strings.Contains(p, "://") && a.e.named(folded(p)) {
 		return p
 	}
 	return ""
@@ -281,5 +281,5 @@ func (a *adoption) mayState(field, s string) bool {
 	case "Goal":
 		return !a.e.borrowed(s) && !a.e.copied(s) && a.e.origin(s) != read
 	}
-	return !(commands(s) && a.e.origin(s) == read) && !a.e.poses(s)
+	return !(commands(s) && a.e.origin(s) == read) && !a.e.poses(s) && !a.e.dictated(s)
 }

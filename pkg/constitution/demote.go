@@ -24,6 +24,15 @@ func Demote(d Digest, limit, wEff int) Digest {
 	d.Requests = runs(d.Requests, limit, wEff)
 	m := demotion{d: d, limit: limit * 4}
 	m.run()
+	for m.over() {
+		// Where it stopped depends on the way it took; the whole way down may still gain what is missing.
+		n := demotion{d: m.d, limit: -1}
+		if n.run(); n.size >= m.size {
+			break
+		}
+		n.limit = m.limit
+		m = n
+	}
 	return m.d
 }
 
@@ -40,8 +49,9 @@ func Undemotable(d Digest) int {
 type demotion struct {
 	d           Digest
 	size, limit int
-	keys        map[string]bool // of Archived
-	facts       int             // P2 and P3 facts, archived ones too, that still have a line of their own
+	keys        map[string]bool           // of Archived
+	p0          [sections]map[string]bool // keys of the facts that stay
+	facts       int                       // P2 and P3 facts, archived ones too, that still have a line of their own
 }
 
 func (m *demotion) over() bool { return m.size > m.limit }
@@ -57,8 +67,11 @@ func (m *demotion) run() {
 	}
 	m.facts = len(m.d.Facts[Findings]) + len(m.d.Facts[Archived])
 	for _, s := range p2 {
+		m.p0[s] = map[string]bool{}
 		for _, f := range m.d.Facts[s] {
-			if !f.P0(s) {
+			if f.P0(s) {
+				m.p0[s][f.Key] = true
+			} else {
 				m.facts++
 			}
 		}
@@ -90,14 +103,14 @@ func (m *demotion) round() {
 	m.headlines()
 	for _, idle := range [...]bool{true, false} {
 		for _, s := range p2 {
-			m.archive(s, false, func(f Fact) bool { return !f.P0(s) && !(idle && bears(goal, f.Statement)) })
+			m.archive(s, false, func(f Fact) bool { return !m.p0[s][f.Key] && !(idle && bears(goal, f.Statement)) })
 		}
 	}
 	m.headlines()
 	m.gather()
 	m.archive(Findings, true, func(Fact) bool { return true })
 	for _, s := range p2 {
-		m.archive(s, true, func(f Fact) bool { return !f.P0(s) })
+		m.archive(s, true, func(f Fact) bool { return !m.p0[s][f.Key] })
 	}
 	m.notes()
 	m.state(stateFloor, keepFloor, headlineBytes)
@@ -147,7 +160,7 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 		for m.keys[a.Key] || a.Key == gathered {
 			a.Key = nextKey(a.Key)
 		}
-		if !may(f) || !force && factSize(a) >= factSize(f) {
+		if !force && factSize(a) >= factSize(f) || !may(f) {
 			kept = append(kept, f)
 			continue
 		}

@@ -16,6 +16,7 @@ import (
 type evidence struct {
 	user  *voice // what the user wrote, earlier requests included
 	agent *voice // what the agent said, thought and asked of its tools
+	spoke *voice // what it said, and the commands that it ran: what it names there it may have made
 	tool  *voice // what tools answered, and whatever else stands in the span
 	law   *voice // of the digest before: decisions, constraints, deliverables, Current state
 	told  *voice // the rest of it: what was found out, ruled out or archived may have been read somewhere
@@ -30,7 +31,7 @@ var (
 
 // gatherEvidence reads the texts of f. base is the digest that the fold stands on.
 func gatherEvidence(f engine.Fold, base Digest) *evidence {
-	e := &evidence{user: new(voice), agent: new(voice), tool: new(voice), law: new(voice), told: new(voice)}
+	e := &evidence{user: new(voice), agent: new(voice), spoke: new(voice), tool: new(voice), law: new(voice), told: new(voice)}
 	for i := range f.Messages {
 		m := &f.Messages[i]
 		for j := range m.Blocks {
@@ -46,9 +47,15 @@ func gatherEvidence(f engine.Fold, base Digest) *evidence {
 				input := b.Input.String()
 				e.agent.add(b.Name)
 				e.agent.addInput(input, b.TextInput)
+				if !b.TextInput {
+					e.spoke.add(commandOf([]byte(input)))
+				}
 				e.fetches = e.fetches || fetcher.MatchString(b.Name) || fetching.MatchString(input)
 			case m.Role == engine.Assistant && b.Kind != engine.KindResult:
 				e.agent.addAll(b.Texts)
+				if b.Kind == engine.KindText {
+					e.spoke.addAll(b.Texts)
+				}
 			default:
 				e.tool.addAll(b.Texts)
 			}
@@ -87,6 +94,11 @@ func (e *evidence) ours(text string) bool {
 }
 
 func (e *evidence) theirs(text string) bool { return e.tool.has(text) || e.told.has(text) }
+
+// named reports whether the user or the agent names a file, or the digest before lists it. The path must be folded.
+func (e *evidence) named(path string) bool {
+	return e.user.names(path) || e.spoke.names(path) || e.law.names(path)
+}
 
 // inSpan reports whether the span says it, whoever speaks.
 func (e *evidence) inSpan(text string) bool {
@@ -148,6 +160,30 @@ func (v *voice) has(text string) bool {
 	}
 	return len(v.index.Lookup([]byte(text), 1)) > 0
 }
+
+// names reports whether a path was said as a word of its own.
+func (v *voice) names(path string) bool {
+	if !v.has(path) {
+		return false
+	}
+	said := v.text.String()
+	for _, i := range v.index.Lookup([]byte(path), maxNames) {
+		before, after := byte(' '), byte(' ')
+		if i > 0 {
+			before = said[i-1]
+		}
+		if end := i + len(path); end < len(said) {
+			after = said[end]
+		}
+		if !wordByte(before) && before != '/' && before != '.' && !wordByte(after) && after != '/' {
+			return true
+		}
+	}
+	return false
+}
+
+// maxNames bounds how many places of a path are looked at.
+const maxNames = 256
 
 // folded is s as passages are compared: small letters, runs of white space as one space, typographic quotation marks
 // as plain ones, the escapes of JSON and the marks of Markdown left out.

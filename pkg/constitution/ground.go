@@ -92,10 +92,10 @@ func (g ground) finish(f engine.Fold, d Digest, source engine.Source, r repairs)
 	}
 	depth := 1
 	switch {
-	case f.Prior != nil:
-		depth = f.Prior.Depth + 1
 	case f.Old != nil && source == engine.Static:
 		depth = max(1, f.Old.Depth) // it carries the old digest on, as it is
+	case f.Old == nil && f.Prior != nil:
+		depth = f.Prior.Depth + 1
 	}
 	s := engine.Summary{
 		Coverage: f.Coverage, Text: text, Steps: f.Steps, Source: source, Depth: depth, Undemotable: Undemotable(d), Repairs: r.counts(),

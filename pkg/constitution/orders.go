@@ -42,7 +42,20 @@ func (e *evidence) poses(s string) bool {
 
 // borrowed reports whether an order in s stands only in what was read: then no user and no agent gave it.
 func (e *evidence) borrowed(s string) bool {
-	return e.poses(s) || anySentence(s, func(part string) bool { return orders(part) && e.origin(part) == read })
+	return e.poses(s) || e.dictated(s) || anySentence(s, func(part string) bool { return orders(part) && e.origin(part) == read })
+}
+
+// dictated reports whether a sentence of s lays down a rule that a tool's output holds and the user never gave. That
+// the agent repeated it does not make it the agent's.
+func (e *evidence) dictated(s string) bool {
+	return anySentence(s, func(part string) bool {
+		if !commands(part) {
+			return false
+		}
+		f := folded(part)
+		list := marks(f)
+		return covered(f, list, e.tool.has) >= 500 && covered(f, list, e.user.has) == 0
+	})
 }
 
 // copied reports whether a sentence of s is taken word for word from a tool's output and was said by nobody here.
