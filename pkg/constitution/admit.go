@@ -230,7 +230,7 @@ func plain(statement string) string {
 }
 
 var (
-	timeBound = regexp.MustCompile(`(?i)\b(?:currently|at the moment|right now|as of now|as of today|today|yesterday|this week|so far|latest|newest|most recent|in progress|pending|still (?:failing|fails|running|open|broken|missing|waiting)|not yet|status(?: is|:)|is (?:down|up and running|green|red)|\d+ (?:open|failing|failed|passing|pending|remaining)|up to date)\b` +
+	timeBound = regexp.MustCompile(`(?i)\b(?:currently|at the moment|right now|as of now|as of today|today|yesterday|this week|so far|latest|newest|most recent|in progress|pending|still (?:failing|fails|running|open|broken|missing|waiting)|not yet|status(?: is|:)|is (?:down|up and running|green|red)|\d+ (?:open|failing|failed|passing|pending|remaining)|up to date|working tree is|(?:tests?|builds?|suite|pipeline|ci)\b[^.;\n]{0,24}\b(?:pass(?:es|ing)?|fails?|failing|green|red|broken))\b` +
 		`|(?:^|[^\p{L}])(?:atualmente|no momen[t]o|hoje|últim[oa]s?|por enquanto|actualmente|ahora mismo|hoy|actuellement|en ce moment|aujourd.hui|derzeit|aktuell|momentan|heute|zurzeit|сейчас|сегодня|последн\p{L}+)(?:[^\p{L}]|$)` +
 		`|目前|现在|現在|当前|當前|最新|今天|今日|現時点|いま|현재|오늘|최신`)
 	anyPath    = regexp.MustCompile(`[^\s,;、，]*[/\\][^\s,;、，]*|[\p{L}\p{N}_.-]+\.[A-Za-z][A-Za-z0-9]{0,7}\b`)

@@ -317,6 +317,11 @@ const maxField = 1200
 // state is Current state: the four fields of the last pass that fills them, else code's own; the lists are code's.
 func (a *adoption) state(passes []*proposal, own Current) Current {
 	c := own
+	delivered := map[string]bool{}
+	for _, f := range a.d.Facts[Deliverables] {
+		delivered[f.Path()] = true
+	}
+	c.Written = slices.DeleteFunc(slices.Clone(c.Written), func(p string) bool { return delivered[p] })
 	for i, v := range c.fields() {
 		proposed := ""
 		for _, p := range passes {

@@ -138,3 +138,91 @@ func (n ofHistory) Fatalf(format string, a ...any) {
 	n.T.Helper()
 	n.T.Fatalf(n.name+": "+format, a...)
 }
+
+// honest is what a good model might write of one of the transcripts, in words of its own.
+const honest = `## Deliverables
+rust-lib: src/lib.rs — library root of the port
+math-module: src/math_utils.rs — factorial with its error type
+string-module: /tmp/tmpqwh7888i/src/string_utils.rs
+justfile: Justfile — now runs cargo llvm-cov, clippy and fmt
+commit: 7e2d976 — the committed port
+
+## Decisions
+library-shape: standalone Rust library named python_utils without Python bindings, since the user asked for none
+flatten-design: flatten uses an enum for a single value or nested list, because Python's one-level-deep semantics have no direct Rust counterpart
+errors: Result types replace raised exceptions
+coverage-tool: cargo-llvm-cov chosen to enforce 100% line coverage
+region-gap: a single uncovered region in math_utils.rs is accepted since line coverage is what the requirement means
+plugin-scripts: Python files under .claude/plugins are not part of the project and were left alone
+
+## Constraints
+no-bindings: no Python bindings needed
+keep-justfile: keep the Justfile but have it run Rust tests
+coverage: 100% coverage is required and all tests must pass
+delete-python: All Python source files have to be deleted in the end
+ask: user can be asked for clarification
+
+## Ruled out
+coverage-region: trying to cover the last region; the ` + "`?`" + ` operator branch can't fail in practice
+first-stop: stopping without a commit was blocked by the stop hook: "Cannot exit with unstaged changes, untracked files."
+
+## Findings
+modules: five modules were ported: string_utils, math_utils, list_utils, dict_utils, validation
+test-result: all tests pass and line coverage is 100%
+git-state: the working tree is clean after commit 7e2d976
+crate-version: cargo-llvm-cov v0.6.23 was already installed
+edition: Cargo.toml uses edition 2024
+
+## Current state
+Goal: port the Python project to Rust with full coverage
+Deliverable: the Rust library is delivered and committed; nothing is owed
+Status: nothing blocks
+Next: wait for the user's next request
+`
+
+// An honest answer stands nearly as it is: what is refused of it is the commit that poses as a file, and a liberty
+// that the user gave and that is no limit; constraints take the user's words.
+func TestAnHonestAnswerStands(t *testing.T) {
+	for _, h := range histories(t) {
+		if !strings.HasPrefix(h.name, "python-to-rust-port.jsonl/") {
+			continue
+		}
+		f := engine.Fold{Messages: h.msgs, ToStep: 40, Steps: 41, Cap: engine.DefaultSummaryCap, WEff: 56_000, Date: "2026-12-01"}
+		s, err := Adopt(f, []string{honest}, toolrule.Builtin())
+		if err != nil {
+			t.Fatal(err)
+		}
+		got := upheld(t, f, s, Digest{}, UserTexts(h.msgs))
+		want, _ := Parse(honest)
+		for _, of := range [...]Section{Decisions, RuledOut, Findings} {
+			for _, w := range want.Facts[of] {
+				if i := indexKey(got.Facts[of], w.Key); i < 0 || got.Facts[of][i].Statement != w.Statement {
+					t.Errorf("%s: %q does not stand\n%s", of, w.Key, s.Text)
+				}
+			}
+		}
+		for i, v := range want.State.fields() {
+			if g := got.State.fields()[i]; *g != *v {
+				t.Errorf("%s is %q", fieldNames[i], *g)
+			}
+		}
+		if len(got.Facts[Deliverables]) != 4 || len(got.Facts[Constraints]) != 3 || len(got.State.Written) == 0 {
+			t.Errorf("%d deliverables, %d constraints, %d written\n%s", len(got.Facts[Deliverables]), len(got.Facts[Constraints]), len(got.State.Written), s.Text)
+		}
+		for _, p := range got.State.Written {
+			if slices.Contains(paths(got), p) {
+				t.Errorf("%s is delivered and still listed as written", p)
+			}
+		}
+		refused := 0
+		for _, c := range s.Repairs {
+			switch c.Kind {
+			case repairPath, repairNotUsers, repairQuote, repairInstruction, repairFileList, repairURL, repairNotTheirs, repairState:
+				refused += c.N
+			}
+		}
+		if refused != 2 {
+			t.Errorf("%d lines were refused: %v", refused, s.Repairs)
+		}
+	}
+}

@@ -73,6 +73,20 @@ func (s *span) background(a *action, text string) bool {
 	return false
 }
 
+// notices reads what a program puts into a user's message when background work has ended.
+func (s *span) notices(b *engine.Block) {
+	if b.Kind != engine.KindText || len(b.Texts) == 0 || b.Texts[0].Len() > 1<<20 {
+		return
+	}
+	t := b.Texts[0].String()
+	if !strings.HasPrefix(strings.TrimSpace(t), "<task-notification>") || goesOn.MatchString(head(t, 400)) {
+		return
+	}
+	for _, id := range noteTask.FindAllStringSubmatch(t, 16) {
+		s.ended[id[1]] = true
+	}
+}
+
 // begin notes background work under its id. A tool that reports again what runs already adds nothing.
 func (s *span) begin(id, note string) {
 	delete(s.ended, id)

@@ -163,13 +163,9 @@ func (s *span) user(m *engine.Message, after int) {
 	for i := range m.Blocks {
 		b := &m.Blocks[i]
 		t, kind := userText(b)
+		s.notices(b)
 		switch kind {
 		case nobody:
-			if b.Kind == engine.KindText && len(b.Texts) > 0 {
-				for _, id := range noteTask.FindAllStringSubmatch(b.Texts[0].String(), 16) {
-					s.ended[id[1]] = true
-				}
-			}
 		case summarised:
 			s.summaries = append(s.summaries, t)
 		case asked:

@@ -177,6 +177,7 @@ var notAsked = []string{
 	"[Request interrupted by user",
 	"Called the ", "Result of calling the ",
 	"The user opened the file ", "The user selected the ", "The user has opened the file ",
+	"Full transcript available at: ", "Read the output file to retrieve the result: ",
 	"Stop hook feedback:", "PreToolUse:", "PostToolUse:", "UserPromptSubmit hook",
 	"[Old tool result content cleared]", "[earlier conversation not recorded]",
 	"EXECUTION RESULT of [", "OBSERVATION:", "Observation:", "[The command completed with exit code",

@@ -21,6 +21,7 @@ func TestUserTexts(t *testing.T) {
 		{"open file, then words", "<ide_opened_file>The user opened a.go</ide_opened_file>\nexplain", "explain"},
 		{"environment", "<environment_context>\n  <cwd>/x</cwd>\n</environment_context>", ""},
 		{"instructions file", "# AGENTS.md instructions for /x\n\n<INSTRUCTIONS>\nnever\n</INSTRUCTIONS>", ""},
+		{"notice of a sub-agent", "<task-notification>\n<task-id>a1</task-id>\n<result>never stop</result>\n</task-notification>\nFull transcript available at: /tmp/a1.output", ""},
 		{"interrupt", "[Request interrupted by user]", ""},
 		{"client's summary", "This session is being continued from a previous conversation that ran out of context.", ""},
 		{"our head", engine.Head(engine.Sum(nil), "## Findings\na: b"), ""},
