@@ -119,11 +119,12 @@ type foldAnswer struct {
 	err   error
 }
 
-// hedged asks one worker, and another one if the first is slow. It returns when both askings have ended.
+// hedged asks one worker, and another one if the first is slow, again where that finds nobody. It returns when all
+// askings have ended.
 func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptions) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, options.Deadline)
 	id := rand.Text()
-	answers := make(chan foldAnswer, 2) // one for each asking, so that none waits for us
+	answers := make(chan foldAnswer, 2) // one for each asking at a time, so that none waits for us
 	asked := 0
 	ask := func() {
 		asked++
@@ -134,8 +135,9 @@ func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptio
 	}
 	ask()
 	var slow <-chan time.Time
+	var timer *time.Timer
 	if options.Hedge > 0 {
-		timer := time.NewTimer(options.Hedge)
+		timer = time.NewTimer(options.Hedge)
 		defer timer.Stop()
 		slow = timer.C
 	}
@@ -149,16 +151,22 @@ func (b *Bus) hedged(ctx context.Context, request FoldRequest, options FoldOptio
 			continue
 		case answer := <-answers:
 			done++
+			slow = nil
+			if timer != nil && asked > done && (errors.Is(answer.err, ErrBusy) || errors.Is(answer.err, ErrNoWorkers)) {
+				// Nobody else was there for the hedge. The first may be dead, which nobody would hear of: another may come.
+				timer.Reset(options.Hedge)
+				slow = timer.C
+			}
 			// The first good answer stands, else the first that was not merely a second worker's being busy.
 			if first.err == nil && done > 1 {
 				break
 			}
-			if done == 1 || answer.err == nil || errors.Is(first.err, ErrBusy) {
+			if done == 1 || answer.err == nil || errors.Is(first.err, ErrBusy) || errors.Is(first.err, ErrNoWorkers) {
 				first = answer
 			}
 		}
-		slow = nil
 		if first.err == nil {
+			slow = nil
 			cancel() // the other asking ends at once
 		}
 	}

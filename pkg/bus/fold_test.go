@@ -212,6 +212,29 @@ func TestHedge(t *testing.T) {
 	}
 }
 
+// A hedge that finds no other worker is tried again: one that comes later stands in for one that died.
+func TestHedgeIsTriedAgain(t *testing.T) {
+	s := listeningServer(t, true)
+	hung, caller := openURL(t, s), openURL(t, s)
+	serveFolds(t, hung, 1, func(ctx context.Context, job bus.FoldJob) ([]byte, error) {
+		if job.Key != "warm up" {
+			<-ctx.Done()
+		}
+		return nil, ctx.Err()
+	})
+	awaitWorker(t, hung)
+	answer := make(chan error, 1)
+	go func() {
+		_, err := caller.RequestFold(context.Background(), bus.FoldRequest{Key: "k"}, bus.FoldOptions{Deadline: 30 * time.Second, Hedge: 20 * time.Millisecond})
+		answer <- err
+	}()
+	until(t, "a second hedge", func() bool { return caller.Stats().FoldsHedged >= 2 })
+	serveFolds(t, openURL(t, s), 1, func(context.Context, bus.FoldJob) ([]byte, error) { return nil, nil })
+	if err := <-answer; err != nil {
+		t.Error(err)
+	}
+}
+
 // A worker that stops finishes what it has, refuses what comes, and ends with its folds.
 func TestWorkerDrains(t *testing.T) {
 	b := bustest.Open(t)

@@ -120,9 +120,7 @@ func TestKilledWorkerLosesNoFold(t *testing.T) {
 	if slices.Sort(held); !slices.Equal(held, []string{"holds fold0", "holds fold1", "holds fold2", "holds job0", "holds job1", "holds job2"}) {
 		t.Fatalf("the other process says %q", held)
 	}
-	if lag := foldLag(t, caller); lag != (bus.Lag{InHand: 3}) {
-		t.Errorf("lag %+v", lag)
-	}
+	wantLag(t, caller, bus.Lag{InHand: 3})
 	if err := child.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}

@@ -25,7 +25,8 @@ func (b *Bus) MintLag(ctx context.Context) (Lag, error) {
 	return lag, err
 }
 
-// FoldLag asks how far the summarisers are behind with the queued folds.
+// FoldLag asks how far the summarisers are behind with the queued folds. What was queued a moment ago may not be counted
+// yet; a queue that holds anything is never said to be empty.
 func (b *Bus) FoldLag(ctx context.Context) (Lag, error) {
 	return b.lagOf(ctx, Pos{Stream: foldStream})
 }
