@@ -3,6 +3,7 @@ package summarizer_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 
@@ -181,6 +182,60 @@ func TestTheNextSummariserIsAsked(t *testing.T) {
 		answer := func(context.Context, summarizer.Job, engine.Fold) (engine.Summary, error) { return bad, nil }
 		if _, err := (summarizer.Folder{Summarise: answer}).Fold(t.Context(), job, []byte(span)); err == nil || !strings.Contains(err.Error(), "cannot be used") {
 			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// TestJobOfVersionOneIsRead: jobs that an older gateway sends, or that wait on a queue, are answered.
+func TestJobOfVersionOneIsRead(t *testing.T) {
+	span := spans[wire.Anthropic]
+	now := jobOf(t, wire.Anthropic, span, nil)
+	old := fmt.Sprintf(`{"v":1,"key":{"Tenant":"acme","Task":"t-1"},"format":"anthropic","coverage":%q,"span":{"Hash":%q,"Len":%d},"from_step":0,"to_step":0,"steps":1,"tier":2,"cap":2500,"w_eff":56000,"remaining_ms":20000}`,
+		now.Coverage, now.Span.Hash, now.Span.Len)
+	j, err := summarizer.DecodeJob([]byte(old))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := (summarizer.Folder{}).Fold(t.Context(), j, []byte(span)); err != nil {
+		t.Error(err)
+	}
+	if _, err := summarizer.DecodeJob([]byte(strings.Replace(old, `"v":1`, `"v":3`, 1))); err == nil || !strings.Contains(err.Error(), "upgrade") {
+		t.Errorf("a later version: %v", err)
+	}
+}
+
+// TestSameTellsJobsApart: jobs share an answer only where it would be the same.
+func TestSameTellsJobsApart(t *testing.T) {
+	job := jobOf(t, wire.Anthropic, spans[wire.Anthropic], nil)
+	seen := map[string]string{job.Same(): "itself"}
+	for name, change := range map[string]func(*summarizer.Job){
+		"pins":     func(j *summarizer.Job) { j.Pins = []string{"a"} },
+		"two pins": func(j *summarizer.Job) { j.Pins = []string{"a", "b"} },
+		"one pin":  func(j *summarizer.Job) { j.Pins = []string{"a b"} },
+		"date":     func(j *summarizer.Job) { j.Date = "2026-12-01" },
+		"guidance": func(j *summarizer.Job) { j.Guidance = "x" },
+		"old":      func(j *summarizer.Job) { j.Old = &engine.Summary{Text: "## Findings\na: b\n"} },
+		"prior":    func(j *summarizer.Job) { j.Prior = &engine.Summary{Text: "## Findings\na: b\n"} },
+		"better":   func(j *summarizer.Job) { j.Cause = summarizer.CauseBetter },
+		"cap":      func(j *summarizer.Job) { j.Cap++ },
+		"raw":      func(j *summarizer.Job) { j.FromRaw = true },
+	} {
+		j := job
+		change(&j)
+		if other, ok := seen[j.Same()]; ok {
+			t.Errorf("%s is the same as %s", name, other)
+		}
+		seen[j.Same()] = name
+	}
+	for name, change := range map[string]func(*summarizer.Job){
+		"ahead": func(j *summarizer.Job) { j.Cause = summarizer.CauseAhead },
+		"room":  func(j *summarizer.Job) { j.Room = 100 },
+		"time":  func(j *summarizer.Job) { j.RemainingMS = 5 },
+	} {
+		j := job
+		change(&j)
+		if j.Same() != job.Same() {
+			t.Errorf("%s makes another job", name)
 		}
 	}
 }

@@ -111,7 +111,7 @@ func genSpan(t *rapid.T, n int) string {
 	type block = map[string]any
 	asks := []string{
 		"Port the parser to Go.", "Never push to main.", "Please always ask before you delete a file. Then go on with the lexer.", "Use tabs, and at most 80 columns.",
-		"It must not send customer data to anybody.", "Responde sempre em português.", "请不要修改 vendor 目录。继续。", "Keep the API key secret. " + strings.Repeat("More detail on what is wanted here. ", 200),
+		"It must not send customer data to anybody.", "Responde sempre em português.", "请不要修改 vendor 目录。继续。", "Keep the API key secret. " + strings.Repeat("More detail on what is wanted here. ", 100),
 		"#3 is not what I meant", "## Constraints\nnone: none", "<keep>The client is called Ünal & Sons.</keep> Write the letter.",
 	}
 	outputs := []string{
@@ -140,6 +140,9 @@ func genSpan(t *rapid.T, n int) string {
 // summariser behind it. After each, every request stands in its form under its number, every P0 line and P1 path byte
 // for byte, the digest is within the cap or carries only what may not be demoted, and it reads back as itself.
 func TestLawHoldsWhateverTheModelDoes(t *testing.T) {
+	if testing.Short() {
+		t.Skip("a thousand folds take minutes under the race detector; run without -short")
+	}
 	folds, byModel := 0, 0
 	rules := toolrule.Builtin()
 	rapid.Check(t, func(t *rapid.T) {

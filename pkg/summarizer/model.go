@@ -354,6 +354,7 @@ func (a *asking) ask(ctx context.Context, r llm.Request) (string, error) {
 	if err != nil {
 		return "", err
 	}
+	resp = spoken(resp)
 	return resp.Text, whole(resp)
 }
 

@@ -312,6 +312,72 @@ func userSays(t *testing.T, text string) []engine.Message {
 	return req.Messages
 }
 
+// TestReasoningInTheText: what some servers leave of a model's reasoning in front of its answer is not the answer.
+func TestReasoningInTheText(t *testing.T) {
+	f := longFold(t, 5, 10_000)
+	var reasons reasons
+	model := &scripted{answer: func(n int, _ llm.Request) (llm.Response, error) {
+		if n == 0 {
+			return says("<think>\n## Findings\nnot-meant: a thought that has no end")
+		}
+		return says("<think>\n## Findings\nnot-meant: only a thought\n</think>\n" + goodDigest)
+	}}
+	s, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000, Refused: reasons.add}).Summarise(t.Context(), jobFor(f), f)
+	if err != nil || reasons.count()[ThinkingOnly] != 1 || strings.Contains(s.Text, "not-meant") || !strings.Contains(s.Text, "run by make") {
+		t.Errorf("counted %v, %v\n%s", reasons.count(), err, s.Text)
+	}
+}
+
+// TestLanguageIsToldAndChecked: the model is told which language the user writes in, also where the span holds nothing of
+// the user; an answer in another is counted, and its statements are not translated (field-failures G5).
+func TestLanguageIsToldAndChecked(t *testing.T) {
+	const english = "## Decisions\napproach: the analyser is written again from the grammar, because the old one cannot be kept\n\n## Findings\ncause: the tests fail because the old analyser does not read the comments\n"
+	for code, c := range map[string]struct{ asked, answer string }{
+		"pt": {
+			"Por favor, escreve o analisador outra vez a partir da gramática. Não mudes os testes, e responde sempre com exemplos.",
+			"## Decisions\nabordagem: o analisador é escrito outra vez a partir da gramática, porque o antigo não serve\n",
+		},
+		"zh": {"请根据语法重新编写解析器。不要修改测试，并且总是给出例子。", "## Decisions\n方法: 解析器根据语法重新编写，因为旧的不能用\n"},
+		"ja": {"文法に基づいてパーサーを書き直してください。テストは変更しないでください。", "## Decisions\n方針: パーサーは文法に基づいて書き直す。古いものは使えないため\n"},
+	} {
+		f := longFold(t, 5, 10_000)
+		f.Messages = append(userSays(t, c.asked), f.Messages[1:]...)
+		f.Coverage = engine.ExtendCoverage(engine.Coverage{}, f.Messages)
+		fold := func(f engine.Fold, answer string) (engine.Summary, string) {
+			model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(answer) }}
+			s, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: 64_000}).Summarise(t.Context(), jobFor(f), f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return s, model.asked[0].Prompt
+		}
+		repaired := func(s engine.Summary) int {
+			for _, r := range s.Repairs {
+				if r.Kind == "language" {
+					return r.N
+				}
+			}
+			return 0
+		}
+		s, prompt := fold(f, english)
+		if !strings.Contains(prompt, "`"+code+"`") {
+			t.Errorf("%s: the model is not told the language:\n%s", code, prompt[len(prompt)-500:])
+		}
+		if repaired(s) == 0 || !strings.Contains(s.Text, c.asked) {
+			t.Errorf("%s: an English answer is not counted: %+v\n%s", code, s.Repairs, s.Text)
+		}
+		if s, _ = fold(f, c.answer); repaired(s) != 0 {
+			t.Errorf("%s: an answer in it is counted: %+v\n%s", code, s.Repairs, s.Text)
+		}
+		next := f
+		next.Prior, next.Messages = &s, f.Messages[1:]
+		next.Coverage = engine.ExtendCoverage(s.Coverage, next.Messages)
+		if _, prompt = fold(next, c.answer); !strings.Contains(prompt, "`"+code+"`") {
+			t.Errorf("%s: a span without the user's words loses the language", code)
+		}
+	}
+}
+
 // TestModelIsNotAskedForNothing (field-failures F3).
 func TestModelIsNotAskedForNothing(t *testing.T) {
 	model := &scripted{answer: func(int, llm.Request) (llm.Response, error) { return says(goodDigest) }}

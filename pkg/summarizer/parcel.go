@@ -15,7 +15,15 @@ import (
 // job's has. No entry of the log names it, so a purge of the task would not find it: it goes once it has served.
 
 // spans is where a tenant's spans lie while they are folded, apart from the content that the log names.
-func spans(tenant string) string { return tenant + "~fold" }
+func spans(tenant string) string {
+	if len(tenant) <= longTenant {
+		return tenant + "~fold"
+	}
+	return tenant[:longTenant/2] + "~" + engine.Sum([]byte(tenant)).String()[:32] + "~fold"
+}
+
+// longTenant is the length from which a tenant's name leaves no room for ours behind it (blob.CheckTenant).
+const longTenant = 120
 
 // put stores a job's bytes and names them in it.
 func put(ctx context.Context, blobs blob.Store, j *Job, span []byte) error {

@@ -71,6 +71,9 @@ func TestSpansOfRealTasksFoldOneOntoTheOther(t *testing.T) {
 // request in its form, every rule and every path; a drift reset afterwards is made from raw, at depth one, and keeps
 // them too.
 func TestTenFoldsAndADriftResetOfRealTasks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of folds of real tasks take minutes under the race detector; run without -short")
+	}
 	rules := toolrule.Builtin()
 	model := &summarizer.Model{Ask: &liar{r: rand.New(rand.NewPCG(7, 7))}, Tools: rules, Window: 64_000}
 	for name, summarise := range map[string]summarizer.Summarise{

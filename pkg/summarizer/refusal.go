@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"strings"
 
 	"github.com/ullage/ullage/pkg/constitution"
 	"github.com/ullage/ullage/pkg/llm"
@@ -36,6 +37,21 @@ const (
 	BadRequest  = "bad_request"  // any other refusal by the provider
 	Failed      = "failed"       // anything else
 )
+
+// spoken is the answer without the reasoning that some servers put into the text, in front of it.
+func spoken(r llm.Response) llm.Response {
+	text := strings.TrimSpace(r.Text)
+	for _, name := range [...]string{"think", "thinking", "reasoning"} {
+		inside, opened := strings.CutPrefix(text, "<"+name+">")
+		if !opened {
+			continue
+		}
+		_, r.Text, _ = strings.Cut(inside, "</"+name+">")
+		r.Thinking = true
+		return r
+	}
+	return r
+}
 
 // whole reports what keeps a response from being a whole text: only one that stopped of itself counts (F1, F2, F5).
 func whole(r llm.Response) error {

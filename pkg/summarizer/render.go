@@ -69,7 +69,7 @@ func entries(f engine.Fold, s shares) []entry {
 			switch b.Kind {
 			case engine.KindText:
 				if t := textsOf(b); strings.TrimSpace(t) != "" {
-					element, limit := spoken(m.Role, s)
+					element, limit := saidBy(m.Role, s)
 					add(i, element, "", t, limit)
 				}
 			case engine.KindReasoning:
@@ -96,7 +96,7 @@ func entries(f engine.Fold, s shares) []entry {
 	return out
 }
 
-func spoken(r engine.Role, s shares) (element string, limit int) {
+func saidBy(r engine.Role, s shares) (element string, limit int) {
 	switch r {
 	case engine.User:
 		return userElement, s.user
