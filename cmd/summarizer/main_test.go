@@ -96,7 +96,7 @@ func TestSummarizerRefuses(t *testing.T) {
 		"a small window":   {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-window", "4000"), "at least 8000"},
 		"a base alone":     {append(base, "--llm-base-url", "http://127.0.0.1:1"), "--llm names no model"},
 		"key in the base":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://user:secret@127.0.0.1:1"), "no user"},
-		"tenant over all":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-calls", "2"), "--llm-calls-per-tenant 4 is more than --llm-calls 2"},
+		"tenant over all":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-calls", "2", "--llm-calls-per-tenant", "3"), "--llm-calls-per-tenant 3 is more than --llm-calls 2"},
 		"negative tokens":  {append(base, "--llm", "openai:m", "--llm-base-url", "http://127.0.0.1:1", "--llm-tokens-per-minute=-1"), "negative"},
 		"a bad hook":       {append(base, "--hook-after-fold", "ftp://x"), "--hook-after-fold"},
 		"no time for hook": {append(base, "--hook-after-fold", "http://127.0.0.1:1", "--hook-timeout", "0s"), "--hook-timeout"},

@@ -14,11 +14,11 @@ import (
 // LLM are the flags of a process that asks a language model: for floor summaries, and for tool forms of kind llm. A
 // command embeds it with the prefix of its environment names: ULLAGE_ or ULLAGE_SUMMARIZER_.
 type LLM struct {
-	Spec            string        `name:"llm" default:"extractive" env:"LLM" placeholder:"SPEC" help:"Who writes the summaries: anthropic:MODEL or openai:MODEL (OpenAI-compatible chat, local servers too), or extractive, which needs no model and no key. Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY."`
+	Spec            string        `name:"llm" default:"extractive" env:"LLM" placeholder:"SPEC" help:"Who writes the summaries: anthropic:MODEL or openai:MODEL (OpenAI-compatible chat, local servers too), or extractive, which needs no model and no key. Keys come from ANTHROPIC_API_KEY and OPENAI_API_KEY. Default: extractive."`
 	BaseURL         string        `name:"llm-base-url" env:"LLM_BASE_URL" placeholder:"URL" help:"Where the model is served, if not at the provider's own address; a key is optional then."`
-	Window          int           `name:"llm-window" default:"200000" env:"LLM_WINDOW" placeholder:"TOKENS" help:"Context window of that model. A span that does not fit is summarised in parts. At least 8000."`
-	Calls           int           `name:"llm-calls" default:"8" env:"LLM_CALLS" placeholder:"N" help:"Calls to the model at once."`
-	CallsPerTenant  int           `name:"llm-calls-per-tenant" default:"4" env:"LLM_CALLS_PER_TENANT" placeholder:"N" help:"Of these, at most so many for one tenant."`
+	Window          int           `name:"llm-window" default:"200000" env:"LLM_WINDOW" placeholder:"TOKENS" help:"Context window of that model. A span that does not fit is summarised in parts. At least 8000. Default: 200000."`
+	Calls           int           `name:"llm-calls" default:"8" env:"LLM_CALLS" placeholder:"N" help:"Calls to the model at once. Default: 8."`
+	CallsPerTenant  int           `name:"llm-calls-per-tenant" env:"LLM_CALLS_PER_TENANT" placeholder:"N" help:"Of these, at most so many for one tenant. Default: 4, or all of them if they are fewer."`
 	TokensPerMinute int           `name:"llm-tokens-per-minute" default:"0" env:"LLM_TOKENS_PER_MINUTE" placeholder:"TOKENS" help:"Tokens, prompt and answer, that one tenant may use in a minute; 0: no bound."`
 	Timeout         time.Duration `name:"llm-timeout" default:"2m" env:"LLM_TIMEOUT" help:"How long one attempt at the model may take; a fold that is waited for ends it earlier."`
 }
@@ -38,8 +38,10 @@ func (l LLM) Config() (llm.Config, error) {
 	switch {
 	case l.Window < summarizer.MinWindow:
 		return llm.Config{}, fmt.Errorf("--llm-window %d: %w", l.Window, summarizer.CheckWindow(l.Window))
-	case l.Calls < 1, l.CallsPerTenant < 1:
-		return llm.Config{}, fmt.Errorf("--llm-calls %d and --llm-calls-per-tenant %d must be at least 1", l.Calls, l.CallsPerTenant)
+	case l.Calls < 1:
+		return llm.Config{}, fmt.Errorf("--llm-calls %d must be at least 1", l.Calls)
+	case l.CallsPerTenant < 0:
+		return llm.Config{}, fmt.Errorf("--llm-calls-per-tenant %d must be at least 1; leave it out for the default", l.CallsPerTenant)
 	case l.CallsPerTenant > l.Calls:
 		return llm.Config{}, fmt.Errorf("--llm-calls-per-tenant %d is more than --llm-calls %d; no tenant can have more than there are", l.CallsPerTenant, l.Calls)
 	case l.TokensPerMinute < 0:
