@@ -27,6 +27,9 @@ func TestJudge(t *testing.T) {
 		{"in a fence", "```\n## Findings\na: b\n```", ""},
 		{"behind thinking", "<thinking>hm</thinking>\n## Findings\na: b", ""},
 		{"in other marks", "**Findings:**\n* a: b", ""},
+		{"under a title", "# Task Context\n\n## Findings\na: b", ""},
+		{"a title alone", "# Floor summary\na: b", "no_heading"},
+		{"a state that says no", "## Current state\nStatus: no blockers", ""},
 		{"a state alone", "# current state\n- **Next**: go on", ""},
 		{"in an element", "<summary>\n## Findings\na: b\n</summary>", ""},
 	} {

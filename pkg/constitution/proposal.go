@@ -144,6 +144,7 @@ func (r *proposalReader) line(line string, rest *string) {
 		case s != straySection:
 			r.section, r.level, r.skip = s, level, false
 			r.p.headings++
+		case r.section == noSection && title.MatchString(line):
 		case r.section == noSection || r.section == straySection || level <= r.level:
 			r.section, r.level, r.skip = s, level, false
 			r.p.unknown++
@@ -209,6 +210,9 @@ var (
 	itemMark    = regexp.MustCompile(`^(?:[-*•+–]|[0-9]{1,4}[.)])\s+`)
 )
 
+// title is what models write over the whole.
+var title = regexp.MustCompile(`(?i)^\s{0,3}#{1,6}\W*(?:task context|(?:the )?(?:floor |updated |new |context )?(?:summary|digest))\W*$`)
+
 // otherNames are headings that models write for ours.
 var otherNames = map[string]Section{
 	"request": Requests, "user requests": Requests, "deliverable": Deliverables, "decision": Decisions,
@@ -258,7 +262,8 @@ func (r *proposalReader) requestLine(trimmed string) {
 
 var (
 	stateField = regexp.MustCompile(`^(?:[-*•]\s+)?(?:\*\*|__)?\s*(?i:(goal|deliverables?|status|next(?: steps?| action)?|written|in[ -]flight))\s*(?:\*\*|__)?\s*[:：]\s*(?:\*\*|__)?\s*(.*)$`)
-	nothing    = regexp.MustCompile(`^(?i:[-—–.…*]*|\(?(?:none|nothing|n/?a|empty|nil|not applicable|no \w+|nenhum[ao]?|ningun[ao]|keine?|aucune?|无|無|なし|없음)(?: (?:yet|so far))?\.?\)?)$`)
+	noneYet    = regexp.MustCompile(`^(?i:\(?no (?:new |further |other )?\w+(?: yet| so far)?\.?\)?)$`)
+	nothing    = regexp.MustCompile(`^(?i:[-—–.…*]*|\(?(?:none|nothing|n/?a|empty|nil|not applicable|nenhum[ao]?|ningun[ao]|keine?|aucune?|无|無|なし|없음)(?: (?:yet|so far))?\.?\)?)$`)
 )
 
 func (r *proposalReader) stateLine(trimmed string) {
@@ -291,7 +296,7 @@ func (r *proposalReader) factLine(trimmed string) {
 	for range 2 { // "- 1. x"
 		statement = strings.TrimSpace(statement[len(itemMark.FindString(statement)):])
 	}
-	if nothing.MatchString(statement) {
+	if nothing.MatchString(statement) || noneYet.MatchString(statement) {
 		return
 	}
 	key, text, mended := topic(r.section, statement)
