@@ -234,7 +234,7 @@ func TestBetterOrNothing(t *testing.T) {
 	made := make(chan summarizer.Answer, 64)
 	pool(t, &summarizer.Worker{Bus: b, Model: func(ctx context.Context, j summarizer.Job, f engine.Fold) (engine.Summary, error) {
 		if down.Load() {
-			return engine.Summary{}, errors.New("the model is down")
+			return engine.Summary{}, errors.New("the model is out of its mind")
 		}
 		s, err := summarizer.Extractive(toolrule.Builtin())(ctx, j, f)
 		s.Source = engine.Model
@@ -261,7 +261,7 @@ func TestBetterOrNothing(t *testing.T) {
 		}
 		time.Sleep(20 * time.Millisecond)
 	}
-	if len(letters) != 1 || !strings.Contains(letters[0].LastError, "the model is down") {
+	if len(letters) != 1 || !strings.Contains(letters[0].LastError, "the model is out of its mind") {
 		t.Fatalf("dead letters: %+v", letters)
 	}
 	down.Store(false)

@@ -64,24 +64,37 @@ func (w *Worker) answer(ctx context.Context, request bus.FoldJob) ([]byte, error
 		}
 		return Answer{Failed: err.Error()}.Encode()
 	}
-	a := w.make(ctx, job, span, request)
+	a, err := w.make(ctx, job, span, request)
 	if w.Observe != nil {
 		w.Observe(job, a)
 	}
 	if !request.Background {
 		return a.Encode()
 	}
-	if err := a.Err(); err != nil {
-		if errors.Is(err, ErrRefused) {
-			err = bus.Permanent(err)
-		}
-		return nil, err
+	if err != nil {
+		return nil, again(err)
 	}
 	// The bytes go with the job. Those of a dead letter stay, for a replay.
 	if err := w.Bus.Blobs().Delete(context.WithoutCancel(ctx), spans(job.Key.Tenant), job.content()); err != nil {
 		w.Log.Warn("a queued fold's span stays behind", slog.String("task", job.Key.Task), slog.Any("because", err))
 	}
 	return a.Encode()
+}
+
+// modelRest is when a queued job is tried again whose model was down, or had enough: long enough that all its tries
+// together outlast a short outage.
+const modelRest = time.Minute
+
+// again says whether and when the queue tries a job again that failed.
+func again(err error) error {
+	if errors.Is(err, ErrRefused) {
+		return bus.Permanent(err)
+	}
+	switch Reason(err) {
+	case Resting, RateLimited, OverBudget, Overloaded, NoAnswer:
+		return bus.Retry(err, modelRest)
+	}
+	return err
 }
 
 // unread is what becomes of a queued job whose bytes cannot be read. Those that are gone were taken by a newer job of
@@ -94,8 +107,8 @@ func (w *Worker) unread(job Job, err error) error {
 	return err
 }
 
-// make folds, publishes what came of it, and says so.
-func (w *Worker) make(ctx context.Context, job Job, span []byte, request bus.FoldJob) Answer {
+// make folds, publishes what came of it, and says so; the error is why there is no summary.
+func (w *Worker) make(ctx context.Context, job Job, span []byte, request bus.FoldJob) (Answer, error) {
 	bounded := ctx
 	if request.Left > 0 {
 		var cancel context.CancelFunc
@@ -106,12 +119,12 @@ func (w *Worker) make(ctx context.Context, job Job, span []byte, request bus.Fol
 	a := Answered(job, s, err)
 	if err != nil {
 		w.Log.Warn("fold not answered", slog.String("task", job.Key.Task), slog.String("cause", job.Cause), slog.Any("because", err))
-		return a
+		return a, err
 	}
 	if err := w.publish(ctx, job, a); err != nil {
-		return Answer{Failed: err.Error()}
+		return Answer{Failed: err.Error()}, err
 	}
-	return a
+	return a, nil
 }
 
 // sources are who is asked for a job.
@@ -128,19 +141,24 @@ func (w *Worker) sources(job Job) Summarise {
 	case w.Model == nil:
 		return behind
 	}
-	model := w.noted(w.flights.share(w.Model))
+	model := w.flights.share(w.Model)
 	if job.Strict() {
 		return model
 	}
-	return FirstOf(InTime(model, w.Now), behind)
+	return FirstOf(InTime(w.noted(model), w.Now), behind)
 }
 
-// noted says in the log why the model made no summary.
+// noted says in the log why the model made no summary and the next source is asked. A model that rests after failures
+// has been told of by then; a metric counts the rest.
 func (w *Worker) noted(s Summarise) Summarise {
 	return func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error) {
 		sum, err := s(ctx, j, f)
 		if err != nil {
-			w.Log.Warn("the model made no summary", slog.String("task", j.Key.Task), slog.String("cause", j.Cause), slog.Int("to_step", j.ToStep),
+			level := slog.LevelWarn
+			if Reason(err) == Resting {
+				level = slog.LevelDebug
+			}
+			w.Log.Log(ctx, level, "the model made no summary; the next source is asked", slog.String("task", j.Key.Task), slog.String("cause", j.Cause), slog.Int("to_step", j.ToStep),
 				slog.String("reason", Reason(err)), slog.Any("because", err))
 		}
 		return sum, err
