@@ -43,7 +43,7 @@ const tries = 2
 
 // Summarise is a [Summarise]. The error says why the model did not serve ([Reason]).
 func (m *Model) Summarise(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error) {
-	a := &asking{Model: m, job: j, fold: f, task: taskOf(f), tries: tries}
+	a := &asking{Model: m, job: j, fold: f, task: taskOf(f, m.Window), tries: tries}
 	if s, err := a.own(ctx); err == nil || !errors.Is(err, errOwn) {
 		return s, err
 	}
@@ -93,7 +93,7 @@ func (a *asking) own(ctx context.Context) (engine.Summary, error) {
 	refused, fromProvider := errors.AsType[*llm.Error](err)
 	switch {
 	case unusable(err):
-		a.tries, a.fault = a.tries-1, err.Error()
+		a.tries, a.fault = a.tries-1, faultOf(err)
 		return engine.Summary{}, fmt.Errorf("%w: %w", errOwn, err)
 	case errors.Is(err, llm.ErrTooLong), fromProvider && !refused.Passing && refused.Status != 0:
 		a.shy.add(j.Key) // the same refusal would come every time (H5)
@@ -299,7 +299,7 @@ func (a *asking) pass(ctx context.Context, part []entry, i, n, halved int, accep
 		case !unusable(err) || try >= a.tries || ctx.Err() != nil:
 			return nil, err
 		}
-		t.Fault = err.Error()
+		t.Fault = faultOf(err)
 		if Reason(err) == Length {
 			answer = max(answer, min(2*answer, a.fit.answer+a.fit.room-size))
 		}

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"pgregory.net/rapid"
+
 	"github.com/ullage/ullage/pkg/constitution"
 	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/llm"
@@ -129,6 +131,50 @@ func TestPartsThatTheTimeCannotHoldAreNotBegun(t *testing.T) {
 	if _, err := m.Summarise(ctx, jobFor(f), f); !errors.Is(err, context.DeadlineExceeded) || len(model.asked) > 0 || reasons.count()[Late] != 1 {
 		t.Errorf("asked %d times, counted %v: %v", len(model.asked), reasons.count(), err)
 	}
+}
+
+// TestEveryRequestFitsTheWindow: whatever the span, the digest so far, the pins and the answers, no request is larger than
+// the window that was promised, by the estimate from above.
+func TestEveryRequestFitsTheWindow(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		var f engine.Fold
+		long := func(name string, most int) string {
+			return strings.Repeat(rapid.SampledFrom([]string{"word and ", "漢字かな交じり文。", "0x1f+", "{\"a\":[1,2]}", "</span>", "👩‍👩‍👧", "мир и труд "}).Draw(t, name), rapid.IntRange(0, most).Draw(t, name+" times"))
+		}
+		for i := range rapid.IntRange(1, 12).Draw(t, "messages") {
+			f.Messages = append(f.Messages, hostileMessage(i, "x"+hostileText().Draw(t, "text")+long("more", 4000)))
+		}
+		f.Cap, f.WEff = rapid.SampledFrom([]int{500, 2500, 20_000}).Draw(t, "cap"), 180_000
+		f.Guidance = long("guidance", 2000)
+		for range rapid.IntRange(0, 60).Draw(t, "pins") {
+			f.Pins = append(f.Pins, long("pin", 30))
+		}
+		if rapid.Bool().Draw(t, "prior") {
+			f.Prior = &engine.Summary{Coverage: engine.Sum(nil), Depth: 1, Text: "## Findings\n" + strings.ReplaceAll("a-key: "+long("prior", 5000), "\n", " ") + "\n"}
+		}
+		window := rapid.IntRange(MinWindow, 60_000).Draw(t, "window")
+		answers := rapid.SliceOfN(rapid.IntRange(0, 5), 40, 40).Draw(t, "answers")
+		model := &scripted{answer: func(n int, _ llm.Request) (llm.Response, error) {
+			switch answers[n%len(answers)] {
+			case 0:
+				return llm.Response{}, llm.ErrTooLong
+			case 1:
+				return llm.Response{Stop: llm.StopLength, Text: goodDigest}, nil
+			case 2:
+				return says("I will summarise this now.")
+			}
+			return says(goodDigest)
+		}}
+		_, err := (&Model{Ask: model, Tools: toolrule.Builtin(), Window: window}).Summarise(context.Background(), jobFor(f), f)
+		for i, r := range model.asked {
+			if n := size(r); n > window {
+				t.Fatalf("request %d takes %d tokens of a window of %d", i, n, window)
+			}
+		}
+		if len(model.asked) == 0 {
+			t.Fatalf("the model was not asked: %v", err)
+		}
+	})
 }
 
 // TestSmallestWindowFits: also the smallest window allowed has room for instructions, digest, answer and span.

@@ -29,19 +29,25 @@ type task struct {
 	Fault    string // of the answer before
 }
 
-// Bounds of what a person's words take of a prompt, in tokens.
+// Bounds of what a person's words, and an error's, take of a prompt, in tokens and as parts of the window.
 const (
-	guidanceTokens = 800
-	pinTokens      = 200
-	maxPins        = 32
+	guidanceTokens, guidancePart = 800, 40
+	pinsTokens, pinsPart         = 4000, 20
+	pinTokens                    = 200
+	faultTokens                  = 200
 )
 
-// taskOf is the task of a fold, without digest and span.
-func taskOf(f engine.Fold) task {
+// taskOf is the task of a fold, without digest and span, for a model with this window.
+func taskOf(f engine.Fold, window int) task {
 	t := task{Part: 1, Of: 1, Cap: f.Cap, Date: attribute(f.Date), Language: constitution.Language(userTexts(f))}
-	t.Guidance = escape(oneLine(bound(f.Guidance, guidanceTokens)))
-	for _, p := range f.Pins[:min(len(f.Pins), maxPins)] { // code keeps all of them, told or not
-		t.Pins = append(t.Pins, escape(oneLine(bound(p, pinTokens))))
+	t.Guidance = escape(oneLine(bound(f.Guidance, min(guidanceTokens, window/guidancePart))))
+	left := min(pinsTokens, window/pinsPart)
+	for _, p := range f.Pins { // code keeps all of them, told or not
+		p = escape(oneLine(bound(p, pinTokens)))
+		if left -= tokens(p) + 2; left < 0 {
+			break
+		}
+		t.Pins = append(t.Pins, p)
 	}
 	return t
 }
@@ -57,6 +63,9 @@ func userTexts(f engine.Fold) []string {
 	}
 	return append(texts, constitution.UserTexts(f.Messages)...)
 }
+
+// faultOf says in the prompt what was wrong with an answer.
+func faultOf(err error) string { return escape(oneLine(bound(err.Error(), faultTokens))) }
 
 func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }
 
