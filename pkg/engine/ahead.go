@@ -42,7 +42,7 @@ func (d *decision) lookAhead(urgent bool) *Fold {
 	f := d.fork()
 	f.base += max(0, d.trigger()+1-d.size())
 	p := f.choosePlan(d.s.superseded(d.in.Access))
-	if p.foldTier != TierFloor || d.spanSize(p.foldK).at(d.scale) < d.crumb() {
+	if p.foldTier != TierFloor || !urgent && d.spanSize(p.foldK).at(d.scale) < min(d.crumb(), d.band()/2) {
 		return nil
 	}
 	s, k := d.s, p.foldK
@@ -50,14 +50,14 @@ func (d *decision) lookAhead(urgent bool) *Fold {
 	if _, ok := d.in.Ready[s.Coverage(to)]; ok {
 		return nil
 	}
-	if asked := d.asked(); asked > 0 {
+	if asked := d.asked(); asked > 0 && !urgent {
 		var moved Size
 		for j := asked; j < k; j++ {
 			for _, i := range s.steps[j-1].parts {
 				moved = moved.add(d.now(int(i)))
 			}
 		}
-		if asked >= k || !urgent && moved.at(d.scale) < d.band()/2 {
+		if moved.at(d.scale) < d.band()/2 {
 			return nil
 		}
 	}
@@ -106,7 +106,7 @@ func (d *decision) holdsFor(p *plan) bool {
 	if p.foldTier != TierFloor || d.in.Rejected || d.size() > d.trigger()+(d.limitHard()-d.trigger())/2 {
 		return false
 	}
-	if k, sum := d.widestReady(p.foldK); sum != nil && p.leaves(k, sum) <= d.roomLimit() {
+	if k, sum := d.widestReady(p.foldK); p.serves(k, sum, p.foldK, d.roomLimit()) {
 		return false
 	}
 	if d.inFlight() > 0 {
@@ -131,6 +131,12 @@ func (d *decision) widestReady(k int) (int, *Summary) {
 		}
 	}
 	return 0, nil
+}
+
+// serves reports whether an available summary of the steps before k is taken by a pass that would fold up to step to: it
+// leaves at most enough, or covers all that another could.
+func (d *decision) serves(k int, sum *Summary, to, enough int) bool {
+	return sum != nil && (k == to || d.leaves(k, sum) <= enough)
 }
 
 // leaves is the size that the view has with a summary in the place of the steps before k.

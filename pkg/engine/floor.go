@@ -124,7 +124,7 @@ func (d *decision) anew(f Fold, old *Summary) Fold {
 // doFold folds the steps before k: by the widest summary that is available and leaves at most enough, else by one that
 // is asked for. It is false if the view did not get smaller by it (law 13), or if somebody cancelled it.
 func (d *decision) doFold(k int, tier Tier, enough int, fold FoldFunc) bool {
-	if j, sum := d.widestReady(k); sum != nil && d.leaves(j, sum) <= enough {
+	if j, sum := d.widestReady(k); d.serves(j, sum, k, enough) {
 		return d.take(j, sum)
 	}
 	if j := d.inFlight(); tier == TierFloor && j > 0 && j <= k && d.size()-d.foldGain(j) <= enough {
