@@ -12,12 +12,9 @@ import (
 	"github.com/ullage/ullage/pkg/store"
 )
 
-// landing is how long a replay waits for a fold that was asked for ahead. A job that has not ended by then (its model is
-// down) goes on without the replay, as it goes on without an agent.
-const landing = 3 * time.Minute
-
 // landed returns when the fold that a boundary asked for ahead is available, so that what the next boundary finds does not
-// hang on timing.
+// hang on timing. A job that has not ended after three times the deadline of a fold (its model hangs) goes on without the
+// replay, as it goes on without an agent; the next one is waited for half as long, until one lands in time again.
 func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) error {
 	if l.Ahead == nil {
 		return nil
@@ -26,11 +23,15 @@ func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) 
 	if err != nil {
 		return fmt.Errorf("task %s: the fold asked for ahead: %w", key.Task, err)
 	}
-	ctx, cancel := context.WithTimeoutCause(ctx, landing, errNotLanded)
+	if p.patience == 0 {
+		p.patience = 3 * p.deadline
+	}
+	ctx, cancel := context.WithTimeoutCause(ctx, p.patience, errNotLanded)
 	defer cancel()
 	for {
 		_, ready, err := p.node.Store.Available(ctx, key)
 		if _, there := ready[cover]; there {
+			p.patience = 0
 			return nil
 		}
 		if err != nil && !errors.Is(err, store.ErrNoTask) && ctx.Err() == nil {
@@ -40,6 +41,7 @@ func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) 
 		case <-ctx.Done():
 			if errors.Is(context.Cause(ctx), errNotLanded) {
 				p.sum.NotLanded++
+				p.patience = max(p.patience/2, time.Millisecond)
 				return nil
 			}
 			return context.Cause(ctx)

@@ -77,7 +77,7 @@ func (c *replayCmd) Run(ctx contextArg) error {
 		return fmt.Errorf("replay: %w", err)
 	}
 	out := bufio.NewWriterSize(os.Stdout, 1<<16)
-	p := &player{node: n, out: c.Out, pace: c.Pace, progress: newProgress(len(files))}
+	p := &player{node: n, out: c.Out, pace: c.Pace, deadline: c.Deadline, progress: newProgress(len(files))}
 	if c.JSON {
 		p.show = &jsonLines{w: out}
 	} else {
@@ -131,6 +131,8 @@ type player struct {
 	seen     map[string]string // task names of this run, and the file that had them
 	sum      replaySummary
 	pace     time.Duration
+	deadline time.Duration // of a fold
+	patience time.Duration // with the next fold that is asked for ahead; 0: three times the deadline
 	// settle waits between steps; tests replace it.
 	settle func(ctx context.Context, key record.Key, seq uint64) error
 }
