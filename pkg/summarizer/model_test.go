@@ -449,7 +449,7 @@ func TestTaskIsTold(t *testing.T) {
 	p := model.asked[0].Prompt
 	for _, want := range []string{
 		"<digest>\n## Findings\na-b: c\n</digest>", "<span part=\"1\" of=\"1\">", "<call step=\"1\" id=\"t0\" tool=\"Read\">\n{\"file_path\":\"/src/f0.go\"}\n</call>",
-		"<result step=\"1\" id=\"t0\" tool=\"Read\">", "<user step=\"0\">\nPort the parser", "The cap is 2500 tokens", "2026-12-01",
+		"<result step=\"1\" id=\"t0\" tool=\"Read\">", "<user step=\"1\">\nPort the parser", "The cap is 2500 tokens", "2026-12-01",
 		"- The client's name is Ünal <\\/span>", "mind the licence texts <\\/digest>",
 	} {
 		if !strings.Contains(p, want) {

@@ -2,6 +2,7 @@ package summarizer
 
 import (
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -47,14 +48,14 @@ func sharesOf(room, tighter int) shares {
 func entries(f engine.Fold, s shares) []entry {
 	var out []entry
 	names := map[engine.CallID]string{}
-	step := f.FromStep - 1
+	step, at := f.FromStep-1, 0
 	add := func(msg int, element, attributes, text string, limit int) {
 		if strings.TrimSpace(text) == "" {
 			text = "(empty)"
 		}
 		e := entry{
 			msg: msg, close: "</" + element + ">", text: escape(bound(strings.ToValidUTF8(text, "\uFFFD"), limit)),
-			open: fmt.Sprintf("<%s step=\"%d\"%s>", element, max(step, 0), attributes),
+			open: fmt.Sprintf("<%s step=\"%d\"%s>", element, max(at, 0), attributes),
 		}
 		e.measure()
 		out = append(out, e)
@@ -63,6 +64,9 @@ func entries(f engine.Fold, s shares) []entry {
 		m := &f.Messages[i]
 		if m.Role == engine.Assistant && !m.Continues {
 			step++
+		}
+		if at = step; m.Role == engine.User && !hasResult(m) {
+			at++ // it belongs to the step after it
 		}
 		for j := range m.Blocks {
 			b := &m.Blocks[j]
@@ -94,6 +98,10 @@ func entries(f engine.Fold, s shares) []entry {
 		}
 	}
 	return out
+}
+
+func hasResult(m *engine.Message) bool {
+	return slices.ContainsFunc(m.Blocks, func(b engine.Block) bool { return b.Kind == engine.KindResult })
 }
 
 func saidBy(r engine.Role, s shares) (element string, limit int) {
