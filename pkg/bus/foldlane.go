@@ -105,7 +105,7 @@ func (l *foldLane) take(raw jetstream.Msg) {
 	j.stopBeat = heartbeat(p.work, raw, l.ackWait/3)
 	refused := p.enter(&waiter{
 		id:     foldStream + ":" + strconv.FormatUint(meta.Sequence.Consumer, 10),
-		job:    FoldJob{Key: key, Payload: raw.Data(), Left: p.cfg.BackgroundDeadline, Task: task, Background: true, Kind: kind},
+		job:    FoldJob{Key: key, Payload: raw.Data(), Left: p.cfg.BackgroundDeadline, Task: task, Background: true, Kind: kind, Last: j.tries > 0 && int(meta.NumDelivered) >= j.tries},
 		answer: func(_ []byte, err error) { j.answer(err) }, late: j.late,
 	}, true)
 	if refused != nil {

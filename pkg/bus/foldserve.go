@@ -38,6 +38,7 @@ type FoldJob struct {
 
 	Background bool   // it comes from the queue ([Bus.QueueFold]), and no request for it had come when it began
 	Kind       string // of a job of the queue; else empty
+	Last       bool   // of a job of the queue: if it fails now it becomes a dead letter
 }
 
 func (c FoldConfig) withDefaults() FoldConfig {

@@ -225,9 +225,73 @@ func TestInFlight(t *testing.T) {
 	}
 }
 
-// TestBetterOrNothing: a job for a better summary that the model cannot make becomes a dead letter and keeps its span, so
-// that it can be replayed when the model is back.
-func TestBetterOrNothing(t *testing.T) {
+// TestModelLater: what a model did not finish in time is extractive now and the model's later, for the same coverage.
+// Where it cannot be had at all, what stands goes on and nobody is troubled.
+func TestModelLater(t *testing.T) {
+	b := bustest.Open(t, func(c *bus.Config) { c.MaxDeliver = 2 })
+	var asked atomic.Int64
+	answers := make(chan summarizer.Answer, 8)
+	jobs := make(chan summarizer.Job, 8)
+	never := make(chan struct{})
+	pool(t, &summarizer.Worker{Bus: b, Model: func(ctx context.Context, j summarizer.Job, f engine.Fold) (engine.Summary, error) {
+		asked.Add(1)
+		wait := time.After(1500 * time.Millisecond)
+		if j.Key.Task == "never" {
+			if j.Cause == summarizer.CauseBetter {
+				return engine.Summary{}, errors.New("the model is out of its mind")
+			}
+			wait = nil
+		}
+		select {
+		case <-wait:
+		case <-never:
+		case <-ctx.Done():
+			return engine.Summary{}, context.Cause(ctx)
+		}
+		s, err := summarizer.Extractive(toolrule.Builtin())(ctx, j, f)
+		s.Source = engine.Model
+		return s, err
+	}, Observe: func(j summarizer.Job, a summarizer.Answer) {
+		jobs <- j
+		answers <- a
+	}})
+	c := caller(b, time.Second)
+	now := c.Fold(t.Context(), call("late", fold(t, 1)))
+	if now.Source != engine.Extractive {
+		t.Fatalf("now: the %s source", now.Source)
+	}
+	var causes []string
+	for range 2 {
+		j, a := <-jobs, <-answers
+		causes = append(causes, j.Cause)
+		if j.Cause != summarizer.CauseBetter {
+			continue
+		}
+		if a.Err() != nil || a.Summary.Source != engine.Model || a.Summary.Coverage != now.Coverage || !a.Summary.Ahead {
+			t.Errorf("later: %+v", a)
+		}
+		gone(t, b, j)
+	}
+	if len(causes) != 2 || causes[1] != summarizer.CauseBetter {
+		t.Errorf("folds were made for %v", causes)
+	}
+
+	if s := c.Fold(t.Context(), call("never", fold(t, 2))); s.Source != engine.Extractive {
+		t.Fatalf("now: the %s source", s.Source)
+	}
+	var last summarizer.Job
+	for range 3 { // at once, and a model twice later
+		last, _ = <-jobs, <-answers
+	}
+	gone(t, b, last)
+	if letters, err := b.DeadLetters(t.Context()); err != nil || len(letters) > 0 {
+		t.Errorf("dead letters %v, %v", letters, err)
+	}
+}
+
+// TestModelOrNothing: a drift reset that the model cannot make becomes a dead letter and keeps its span, so that it can be
+// replayed when the model is back.
+func TestModelOrNothing(t *testing.T) {
 	b := bustest.Open(t, func(c *bus.Config) { c.MaxDeliver = 2 })
 	var down atomic.Bool
 	down.Store(true)
@@ -240,8 +304,9 @@ func TestBetterOrNothing(t *testing.T) {
 		s.Source = engine.Model
 		return s, err
 	}, Observe: func(_ summarizer.Job, a summarizer.Answer) { made <- a }})
-	k := call("better", fold(t, 1))
-	k.Cause = summarizer.CauseBetter
+	k := call("drift", fold(t, 1))
+	k.Cause = summarizer.CauseDrift
+	k.Fold.Old = &engine.Summary{Coverage: k.Fold.Coverage, Depth: 4, Steps: 1, Source: engine.Model, Text: "## Constraints\nsafety-old: never delete a table\n"}
 	if err := caller(b, time.Second).Queue(t.Context(), k); err != nil {
 		t.Fatal(err)
 	}
@@ -268,7 +333,7 @@ func TestBetterOrNothing(t *testing.T) {
 	if err := b.ReplayDead(t.Context(), letters[0].ID); err != nil {
 		t.Fatal(err)
 	}
-	if a := <-made; a.Err() != nil || a.Summary.Source != engine.Model {
+	if a := <-made; a.Err() != nil || a.Summary.Source != engine.FromRaw {
 		t.Errorf("%+v", a)
 	}
 }

@@ -78,7 +78,7 @@ func (w Folder) Fold(ctx context.Context, job Job, span []byte) (engine.Summary,
 	if job.FromRaw && s.Source == engine.Model {
 		s.Source = engine.FromRaw
 	}
-	s.Ahead = job.Cause == CauseAhead
+	s.Ahead = job.Cause == CauseAhead || job.Strict()
 	if w.After != nil {
 		s = w.After(ctx, job, f, s)
 	}

@@ -71,6 +71,11 @@ func (w *Worker) answer(ctx context.Context, request bus.FoldJob) ([]byte, error
 	if !request.Background {
 		return a.Encode()
 	}
+	if err != nil && job.Cause == CauseBetter && request.Last {
+		// What stands is a whole digest, and it is not worth anybody's attention that no model has bettered it.
+		w.Log.Warn("a summary is not bettered; what stands goes on", slog.String("task", job.Key.Task), slog.Int("to_step", job.ToStep), slog.Any("because", err))
+		err = nil
+	}
 	if err != nil {
 		return nil, again(err)
 	}
@@ -115,7 +120,13 @@ func (w *Worker) make(ctx context.Context, job Job, span []byte, request bus.Fol
 		bounded, cancel = context.WithTimeout(ctx, request.Left)
 		defer cancel()
 	}
-	s, err := Folder{Summarise: w.sources(job), After: w.after}.Fold(bounded, job, span)
+	if job.Cause == CauseAhead && request.Left > aheadTime {
+		var cancel context.CancelFunc
+		bounded, cancel = context.WithTimeout(bounded, aheadTime)
+		defer cancel()
+	}
+	var missed error
+	s, err := Folder{Summarise: w.sources(job, &missed), After: w.after}.Fold(bounded, job, span)
 	a := Answered(job, s, err)
 	if err != nil {
 		w.Log.Warn("fold not answered", slog.String("task", job.Key.Task), slog.String("cause", job.Cause), slog.Any("because", err))
@@ -124,11 +135,18 @@ func (w *Worker) make(ctx context.Context, job Job, span []byte, request bus.Fol
 	if err := w.publish(ctx, job, a); err != nil {
 		return Answer{Failed: err.Error()}, err
 	}
+	if missed != nil {
+		w.later(ctx, job, span, missed)
+	}
 	return a, nil
 }
 
-// sources are who is asked for a job.
-func (w *Worker) sources(job Job) Summarise {
+// aheadTime bounds a fold that is made ahead: it is of no use when it comes after its need, so that a model that hangs
+// gives way to code by then.
+const aheadTime = 90 * time.Second
+
+// sources are who is asked for a job. missed is set to why the model did not serve, where another then does.
+func (w *Worker) sources(job Job, missed *error) Summarise {
 	behind := w.Behind
 	if behind == nil {
 		behind = FirstOf(Extractive(w.Tools), Static)
@@ -145,15 +163,15 @@ func (w *Worker) sources(job Job) Summarise {
 	if job.Strict() {
 		return model
 	}
-	return FirstOf(InTime(w.noted(model), w.Now), behind)
+	return FirstOf(InTime(w.noted(model, missed), w.Now), behind)
 }
 
-// noted says in the log why the model made no summary and the next source is asked. A model that rests after failures
+// noted says in the log, and to the caller, why the model made no summary and the next source is asked. A model that rests after failures
 // has been told of by then; a metric counts the rest.
-func (w *Worker) noted(s Summarise) Summarise {
+func (w *Worker) noted(s Summarise, missed *error) Summarise {
 	return func(ctx context.Context, j Job, f engine.Fold) (engine.Summary, error) {
 		sum, err := s(ctx, j, f)
-		if err != nil {
+		if *missed = err; err != nil {
 			level := slog.LevelWarn
 			if Reason(err) == Resting {
 				level = slog.LevelDebug
