@@ -11,7 +11,6 @@ import (
 
 	"github.com/ullage/ullage/internal/cli"
 	"github.com/ullage/ullage/internal/node"
-	"github.com/ullage/ullage/pkg/llm"
 )
 
 // contextArg is how kong hands the context to a verb.
@@ -28,7 +27,7 @@ type serveCmd struct {
 	data       `embed:""`
 	Cluster    cli.Cluster   `embed:"" group:"Cluster:"`
 	Listen     string        `default:"127.0.0.1:8420" env:"ULLAGE_LISTEN" placeholder:"ADDR" help:"Address of the HTTP API. Default: 127.0.0.1:8420."`
-	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own."`
+	NATS       string        `name:"nats" env:"ULLAGE_NATS" placeholder:"URL" help:"Join a cluster instead of embedding a server; minters and summarisers are then processes of their own, and --llm only names the model that these use, so that an agent's own request can go along to it."`
 	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one. Default: 200000."`
 	Rules      string        `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
 	LLM        cli.LLM       `embed:"" envprefix:"ULLAGE_" group:"Model:"`
@@ -62,8 +61,8 @@ func (c *serveCmd) Run(ctx contextArg) error {
 		return fmt.Errorf("serve: %w", err)
 	}
 	embedded := c.NATS == ""
-	if !embedded && (c.AfterHook.After != "" || model.LLM.Provider != llm.Extractive) {
-		return errors.New("serve: --llm and --hook-after-fold are the summariser's where --nats joins a cluster; give them to the summarizer processes")
+	if !embedded && c.AfterHook.After != "" {
+		return errors.New("serve: --hook-after-fold is the summariser's where --nats joins a cluster; give it to the summarizer processes")
 	}
 	l, err := cli.Listen(ctx, c.Listen)
 	if err != nil {

@@ -53,6 +53,7 @@ var laws = []law{
 	{of: []string{"pkg/minter", "pkg/summarizer"}, reach: []string{"pkg/sqlitestore", "pkg/replica", "pkg/compactor", "pkg/gateway"}, because: "workers have no store"},
 	{of: []string{"pkg/recall"}, never: []string{"net/http", "os", "time"}, reach: []string{"pkg/bus", "pkg/sqlitestore", "pkg/gateway"}, because: "view_tool_call reads a port"},
 	{of: []string{"pkg/llm"}, only: []string{"pkg/engine"}, because: "a client of providers knows nothing of what it is asked for"},
+	{of: []string{"pkg/hook"}, only: []string{}, because: "a call to an operator's service knows nothing of the pipeline"},
 	{of: []string{"pkg/blob"}, only: []string{"pkg/engine"}, because: "content by digest is a port of its own"},
 	{of: []string{"pkg/transcript"}, reach: []string{"pkg/bus", "pkg/store", "pkg/gateway", "pkg/compactor"}, because: "reading a file needs no pipeline"},
 	{of: []string{"pkg/gateway"}, reach: []string{"pkg/sqlitestore", "pkg/llm", "pkg/minter", "pkg/summarizer"}, because: "shells know ports"},

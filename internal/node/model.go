@@ -87,14 +87,6 @@ func (m *Model) Costs() []llm.Total {
 	return m.Books.Totals()
 }
 
-// Config names the model, for a caller who would share its prefix; zero for no model.
-func (m *Model) Config() llm.Config {
-	if m == nil {
-		return llm.Config{}
-	}
-	return m.LLM
-}
-
 // Tell says once, at start, what a person should know of the model: which it is, and that spans are folded in parts where
 // its window is smaller than the tasks'. window is the tasks' own, 0 if it is not known here.
 func (m *Model) Tell(log *slog.Logger, window int) {

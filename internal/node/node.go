@@ -42,9 +42,11 @@ type Config struct {
 	// Gateway, Minter and Summarizer are the roles. An embedded node has all three.
 	Gateway, Minter, Summarizer bool
 
-	Budget   engine.Budget
-	Rules    string        // file of the user's tool rules; "" for the built-in table alone
-	Model    ModelConfig   // zero: none; summaries are extractive
+	Budget engine.Budget
+	Rules  string // file of the user's tool rules; "" for the built-in table alone
+	// Model is what this process asks; zero: none, and summaries are extractive. For a gateway in a cluster, which asks none
+	// itself, it names the pool's model, if one is known.
+	Model    ModelConfig
 	Hooks    *hook.Hooks   // called before and after folds; nil: nobody is
 	Deadline time.Duration // for a fold, COMPACTION_FOLD_DEADLINE; 0: 20 s
 	Slots    int           // mints at once
@@ -82,10 +84,12 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		return nil, err
 	}
 	cfg.Model.Observe, cfg.Model.Refused = n.Metrics.ModelCall, n.Metrics.Refused
-	if n.Model, err = OpenModel(cfg.Model, n.Rules); err != nil {
-		return nil, err
+	if cfg.Minter || cfg.Summarizer {
+		if n.Model, err = OpenModel(cfg.Model, n.Rules); err != nil {
+			return nil, err
+		}
+		n.Model.Tell(cfg.Log, cfg.Budget.Window)
 	}
-	n.Model.Tell(cfg.Log, cfg.Budget.Window)
 	if cfg.Gateway || cfg.NATS == "" {
 		if err := os.MkdirAll(cfg.Dir, 0o755); err != nil {
 			return nil, fmt.Errorf("make the data directory: %w", err)
@@ -110,7 +114,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 			n.Replica.Alone()
 		}
 		n.Caller = &summarizer.Caller{
-			Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now, Ready: n.ready, LLM: n.Model.Config(), Hooks: cfg.Hooks,
+			Bus: n.Bus, Log: cfg.Log, Deadline: cfg.Deadline, Now: time.Now, Ready: n.ready, LLM: cfg.Model.LLM, Hooks: cfg.Hooks,
 		}
 		n.Compactor = &compactor.Compactor{
 			Log: n.Replica, Store: n.Store, Tools: tools{n.Rules}, Budget: cfg.Budget, Now: time.Now,
@@ -145,6 +149,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 			Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Now: time.Now, Model: n.Model.Source(), Hooks: cfg.Hooks,
 			Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) },
 		}
+		n.Metrics.Bus(n.Bus.Stats)
 		n.Metrics.Gauge("fold_backlog", "Queued folds that no summariser has made.", func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()

@@ -11,6 +11,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
 
+	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/llm"
 	"github.com/ullage/ullage/pkg/minter"
@@ -44,7 +45,10 @@ type Metrics struct {
 	answered   *prometheus.HistogramVec
 }
 
-var fine = prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
+var (
+	fine = prometheus.ExponentialBuckets(0.0001, 2, 18) // 0.1 ms to 13 s
+	slow = prometheus.ExponentialBuckets(0.005, 2, 17)  // 5 ms to 330 s: what a model takes part in
+)
 
 // New makes the metrics of a process with this name.
 func New(process string) *Metrics {
@@ -54,8 +58,8 @@ func New(process string) *Metrics {
 		m.registry.MustRegister(c)
 		return c
 	}
-	histogram := func(name, help string, labels ...string) *prometheus.HistogramVec {
-		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ullage_" + name, Help: help, Buckets: fine}, labels)
+	histogram := func(buckets []float64, name, help string, labels ...string) *prometheus.HistogramVec {
+		h := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "ullage_" + name, Help: help, Buckets: buckets}, labels)
 		m.registry.MustRegister(h)
 		return h
 	}
@@ -70,19 +74,18 @@ func New(process string) *Metrics {
 	m.misses = counter("misses_total", "Tool parts that a pass found without a form.").WithLabelValues()
 	m.invalid = counter("invalid_views_total", "Reduced views that the validator refused; the unreduced request went out.").WithLabelValues()
 	m.saved = counter("saved_tokens_total", "Predicted tokens that views were smaller than their histories.").WithLabelValues()
-	m.took = histogram("boundary_seconds", "Time of one boundary.", "boundary")
-	m.waited = prometheus.NewHistogram(prometheus.HistogramOpts{Name: "ullage_fold_wait_seconds", Help: "Time that a boundary waited for a fold.", Buckets: fine})
-	m.registry.MustRegister(m.waited)
+	m.took = histogram(fine, "boundary_seconds", "Time of one boundary.", "boundary")
+	m.waited = histogram(slow, "fold_wait_seconds", "Time that a boundary waited for a fold.").WithLabelValues().(prometheus.Histogram)
 	m.mints = counter("mints_total", "Finished calls that a minter looked at, by result.", "result")
-	m.mintTook = histogram("mint_seconds", "Time of one mint.").WithLabelValues().(prometheus.Histogram)
-	m.mintLag = histogram("mint_lag_seconds", "From the entry on the log to its form on the log.").WithLabelValues().(prometheus.Histogram)
+	m.mintTook = histogram(fine, "mint_seconds", "Time of one mint.").WithLabelValues().(prometheus.Histogram)
+	m.mintLag = histogram(fine, "mint_lag_seconds", "From the entry on the log to its form on the log.").WithLabelValues().(prometheus.Histogram)
 	m.answers = counter("fold_answers_total", "Fold requests that this summariser answered, by the source of the summary or why there is none.", "result")
 	m.refused = counter("summaries_refused_total", "What a model gave instead of a summary, by reason.", "reason")
 	m.calls = counter("model_calls_total", "Calls to a model by cause and result: ok, failed, refused (not asked at all).", "model", "tenant", "cause", "result")
 	m.tokens = counter("model_tokens_total", "Tokens of calls to a model as it reported them: prompt, output, cache_read, cache_write.", "model", "tenant", "cause", "kind")
-	m.callTook = histogram("model_call_seconds", "Time of one call to a model, repetitions and waiting included.").WithLabelValues().(prometheus.Histogram)
+	m.callTook = histogram(slow, "model_call_seconds", "Time of one call to a model, repetitions and waiting included.").WithLabelValues().(prometheus.Histogram)
 	m.requests = counter("http_requests_total", "HTTP requests by route and status.", "route", "status")
-	m.answered = histogram("http_request_seconds", "Time of one HTTP request.", "route")
+	m.answered = histogram(fine, "http_request_seconds", "Time of one HTTP request.", "route")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	info := prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "ullage_process_info", Help: "Which process this is."}, []string{"process"})
 	m.registry.MustRegister(info)
@@ -93,6 +96,27 @@ func New(process string) *Metrics {
 // Gauge adds a gauge that is read when it is asked for.
 func (m *Metrics) Gauge(name, help string, read func() float64) {
 	m.registry.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "ullage_" + name, Help: help}, read))
+}
+
+// Bus tells what the pool of summarisers did with requests and jobs.
+func (m *Metrics) Bus(stats func() bus.Stats) {
+	for name, c := range map[string]struct {
+		help string
+		read func(s *bus.Stats) uint64
+	}{
+		"folds_hedged_total":     {"Fold requests for which a second worker was asked.", func(s *bus.Stats) uint64 { return s.FoldsHedged }},
+		"folds_busy_total":       {"Fold requests that found every worker busy.", func(s *bus.Stats) uint64 { return s.FoldsBusy }},
+		"folds_shared_total":     {"Fold requests that shared a fold in hand.", func(s *bus.Stats) uint64 { return s.FoldsShared }},
+		"folds_room_total":       {"Fold requests that waited for a slot of this worker.", func(s *bus.Stats) uint64 { return s.FoldsWaited }},
+		"folds_displaced_total":  {"Fold requests that lost their place in the waiting room to a more urgent one.", func(s *bus.Stats) uint64 { return s.FoldsDisplaced }},
+		"fold_jobs_total":        {"Queued folds done by this worker.", func(s *bus.Stats) uint64 { return s.FoldJobs }},
+		"fold_job_retries_total": {"Queued folds that failed here and are tried again.", func(s *bus.Stats) uint64 { return s.FoldJobRetries }},
+	} {
+		m.registry.MustRegister(prometheus.NewCounterFunc(prometheus.CounterOpts{Name: "ullage_" + name, Help: c.help}, func() float64 {
+			s := stats()
+			return float64(c.read(&s))
+		}))
+	}
 }
 
 // Handler serves the metrics.
