@@ -191,6 +191,10 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 			return nil, fmt.Errorf("read what is available: %w", err)
 		}
 	}
+	if req.Guidance != "" {
+		ein.Ready = nil // none of them minds it
+	}
+	in.ready = ein.Ready
 	cause := req.Boundary.String()
 	if req.Manual {
 		cause = "manual"

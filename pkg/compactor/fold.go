@@ -40,12 +40,20 @@ func (s *session) call(c *Compactor, in *incoming, req Request, f engine.Fold, c
 	call := FoldCall{
 		Key: s.key, Format: in.req.Format, Fold: f, Cause: cause, Model: in.req.Model,
 		Room:     max(0, (f.WEff-f.Pred)*1000/max(1, f.WEff)),
-		InFlight: f.Coverage == s.state.Anchor().Asked.Coverage,
+		InFlight: s.inFlight(in, f),
 	}
 	if f.Old == nil {
 		call.Prefix = func() ([]byte, error) { return s.prefix(in.req, f.Upto) }
 	}
 	return call
+}
+
+// inFlight reports whether this fold is on its way already, asked for with the same pins. One that is here, and was not
+// taken, is of no use; one that was asked for without guidance is another.
+func (s *session) inFlight(in *incoming, f engine.Fold) bool {
+	asked := s.state.Anchor().Asked
+	_, landed := in.ready[f.Coverage]
+	return f.Coverage == asked.Coverage && len(f.Pins) == asked.Pins && f.Guidance == "" && !landed
 }
 
 // prefix is the restored view of a request, cut behind the message before message upto. Messages behind the folded span

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 
+	"github.com/ullage/ullage/pkg/engine"
 	"github.com/ullage/ullage/pkg/record"
 	"github.com/ullage/ullage/pkg/wire"
 )
@@ -25,7 +26,8 @@ type incoming struct {
 	before []byte
 	after  []byte
 	layout []byte
-	own    bool // the body came with the call
+	own    bool                               // the body came with the call
+	ready  map[engine.Coverage]engine.Summary // folds that were available to the decision
 }
 
 // match finds the longest prefix of the path that a body begins with. A body that begins with a view of ours (a client

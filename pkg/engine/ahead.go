@@ -1,17 +1,23 @@
 package engine
 
+import (
+	"strings"
+	"unicode"
+)
+
 // Asked is the fold that the shell asked for ahead of its need. It is in flight from then on until it is available, or
 // until something as wide is folded.
 type Asked struct {
 	Coverage Coverage `json:"coverage"`
 	Steps    int      `json:"steps,omitempty"` // that it covers; 0: none was asked for
+	Pins     int      `json:"pins,omitempty"`  // that it was told of
 }
 
 // Ask notes that o's fold ahead was asked for. The shell calls it once the request is safe with the pool, and does not
 // where it could not be placed: the next boundary then asks again.
 func (o *Output) Ask() {
 	if o.Ahead != nil {
-		o.Anchor.Asked = Asked{Coverage: o.Ahead.Coverage, Steps: o.Ahead.Steps}
+		o.Anchor.Asked = Asked{Coverage: o.Ahead.Coverage, Steps: o.Ahead.Steps, Pins: len(o.Ahead.Pins)}
 	}
 }
 
@@ -46,9 +52,8 @@ func (d *decision) lookAhead(urgent bool) *Fold {
 		return nil
 	}
 	s, k := d.s, p.foldK
-	to := s.steps[k-1].First
-	if _, ok := d.in.Ready[s.Coverage(to)]; ok {
-		return nil
+	if _, landed := d.in.Ready[s.Coverage(s.steps[k-1].First)]; landed {
+		return nil // used or not: of equals for one coverage the first one stands
 	}
 	if asked := d.asked(); asked > 0 && !urgent {
 		var moved Size
@@ -72,21 +77,19 @@ func (d *decision) uponReset(f Fold, k int) Fold {
 		return f
 	}
 	for k--; k >= 2; k-- {
-		from := d.s.steps[k-1].First
-		sum, ok := d.in.Ready[d.s.Coverage(from)]
-		if ok && sum.Source == FromRaw && sum.Depth < d.b.DriftDepth && d.s.foldable(k) {
-			f.Prior, f.Base, f.FromStep, f.Messages = &sum, sum.Coverage, k, d.s.msgs[from:f.Upto]
+		if sum := d.ready(k); sum != nil && sum.Source == FromRaw && sum.Depth < d.b.DriftDepth && d.s.foldable(k) {
+			f.Prior, f.Base, f.FromStep, f.Messages = sum, sum.Coverage, k, d.s.msgs[d.s.steps[k-1].First:f.Upto]
 			return f
 		}
 	}
 	return f
 }
 
-// asked is the first step behind the fold that was asked for last, 0 if none was, if it belongs to another branch, or
-// if as much is folded already.
+// asked is the first step behind the fold that was asked for last, 0 if none was, if it belongs to another branch, if
+// something was pinned since, or if as much is folded already.
 func (d *decision) asked() int {
 	a, k := d.a.Asked, d.a.Asked.Steps+1
-	if a.Steps == 0 || !d.canFold(k) || d.s.Coverage(d.s.steps[k-1].First) != a.Coverage {
+	if a.Steps == 0 || a.Pins != len(d.s.snap.Pins) || !d.canFold(k) || d.s.Coverage(d.s.steps[k-1].First) != a.Coverage {
 		return 0
 	}
 	return k
@@ -126,11 +129,48 @@ func (d *decision) widestReady(k int) (int, *Summary) {
 		if !d.canFold(k) {
 			continue
 		}
-		if sum, ok := d.in.Ready[d.s.Coverage(d.s.steps[k-1].First)]; ok {
-			return k, &sum
+		if sum := d.ready(k); sum != nil {
+			return k, sum
 		}
 	}
 	return 0, nil
+}
+
+// ready is the available fold of the steps before step k, nil if there is none that could stand in the view: an empty one
+// stands for nothing, and one that was made before a text was pinned would lose it. What it covers is read off this stream:
+// a fold of another branch with the same coverage may have counted its steps otherwise.
+func (d *decision) ready(k int) *Summary {
+	cover := d.s.Coverage(d.s.steps[k-1].First)
+	sum, ok := d.in.Ready[cover]
+	if !ok || strings.TrimSpace(sum.Text) == "" || !holds(sum.Text, d.s.snap.Pins) {
+		return nil
+	}
+	sum.Coverage, sum.Steps = cover, k-1
+	return &sum
+}
+
+// holds reports whether a digest holds every text. Letters and digits are compared, for how a digest sets its lines is not
+// the engine's affair.
+func holds(digest string, texts []string) bool {
+	if len(texts) == 0 {
+		return true
+	}
+	words := lettersOf(digest)
+	for _, t := range texts {
+		if !strings.Contains(words, lettersOf(t)) {
+			return false
+		}
+	}
+	return true
+}
+
+func lettersOf(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r == unicode.ReplacementChar || !unicode.IsLetter(r) && !unicode.IsDigit(r) {
+			return -1
+		}
+		return r
+	}, s)
 }
 
 // serves reports whether an available summary of the steps before k is taken by a pass that would fold up to step to: it
@@ -147,8 +187,8 @@ func (d *decision) better() *Summary {
 	if d.s.fold == nil {
 		return nil
 	}
-	if sum, ok := d.in.Ready[d.s.fold.Coverage]; ok && sum.Source > d.s.fold.Source {
-		return &sum
+	if sum := d.ready(d.s.foldStep + 1); sum != nil && sum.Source > d.s.fold.Source {
+		return sum
 	}
 	return nil
 }

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -65,10 +66,12 @@ type run struct {
 	ready map[engine.Coverage]engine.Summary // folds that are available
 	asked []engine.Fold                      // folds that were asked for ahead and have not landed
 
-	wild   bool
-	folds  int
-	last   []engine.Message // the view that went out last, nil if none
-	lastAt int              // its turn
+	wild    bool
+	cancels bool // a hook cancels some folds
+	cuts    int  // edits upstream
+	folds   int
+	last    []engine.Message // the view that went out last, nil if none
+	lastAt  int              // its turn
 }
 
 func newRun(t *rapid.T) *run {
@@ -97,6 +100,9 @@ func (r *run) extend() {
 // fold answers with a digest whose size only the coverage decides: mostly small, sometimes larger than its span.
 func (r *run) fold(f engine.Fold) engine.Summary {
 	r.folds++
+	if r.cancels && f.Coverage[2] < 60 && f.Tier != engine.TierBreakFloor {
+		return engine.Summary{}
+	}
 	return r.answer(f)
 }
 
@@ -168,6 +174,12 @@ func (r *run) ahead(out *engine.Output) {
 		have, ok := r.ready[f.Coverage]
 		if !ok || have.Text != f.Text || have.Source != f.Source {
 			t.Fatalf("a fold was applied that was neither asked for nor available: %v", rep.Fold)
+		}
+		if strings.TrimSpace(f.Text) == "" {
+			t.Fatalf("an empty digest stands for steps 1 to %d", f.Steps)
+		}
+		if slices.Contains(r.snap.Pins, "what no digest holds yet") {
+			t.Fatalf("a digest was applied that was made before a text was pinned: %v", rep.Fold)
 		}
 	}
 	if f := out.Ahead; f != nil {
