@@ -18,6 +18,7 @@ import (
 	"github.com/ullage/ullage/pkg/bus"
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/llm"
 	"github.com/ullage/ullage/pkg/minter"
 	"github.com/ullage/ullage/pkg/telemetry"
 )
@@ -119,13 +120,15 @@ func metrics(t *testing.T) string {
 	m := telemetry.New("test")
 	m.Boundary(&compactor.Result{Report: engine.Report{
 		Boundary: "step", Outcome: engine.Reduced, Tier: engine.TierFloor,
-		Fold: &engine.FoldReport{Source: "static"}, Moves: []engine.Move{{Rung: "minted"}},
+		Fold: &engine.FoldReport{Source: "static", Ahead: true}, Moves: []engine.Move{{Rung: "minted"}},
 	}})
 	m.Mint(minter.Event{Minted: true})
 	m.Request("GET /", http.StatusOK, time.Millisecond)
 	m.Fold("static")
+	m.ModelCall(llm.Call{})
+	m.Refused("empty")
 	zero := func() float64 { return 0 }
-	for _, name := range []string{"sessions", "session_bytes", "mint_backlog"} { // registered by package node
+	for _, name := range []string{"sessions", "session_bytes", "mint_backlog", "fold_backlog"} { // registered by package node
 		m.Gauge(name, "x", zero)
 	}
 	w := httptest.NewRecorder()

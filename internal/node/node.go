@@ -105,6 +105,7 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 	}); err != nil {
 		return nil, err
 	}
+	n.Metrics.Bus(n.Bus.Stats)
 	if cfg.Gateway {
 		if n.Store, err = sqlitestore.Open(filepath.Join(cfg.Dir, "node.db")); err != nil {
 			return nil, err
@@ -149,7 +150,6 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 			Bus: n.Bus, Tools: n.Rules, Slots: cfg.FoldSlots, Log: cfg.Log, Now: time.Now, Model: n.Model.Source(), Hooks: cfg.Hooks,
 			Observe: func(_ summarizer.Job, a summarizer.Answer) { n.Metrics.Fold(outcome(a)) },
 		}
-		n.Metrics.Bus(n.Bus.Stats)
 		n.Metrics.Gauge("fold_backlog", "Queued folds that no summariser has made.", func() float64 {
 			ctx, cancel := context.WithTimeout(context.Background(), time.Second)
 			defer cancel()
