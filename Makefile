@@ -11,12 +11,13 @@ test: ## all tests
 	go test ./...
 
 race: ## the packages that own goroutines, under the race detector
-	go test -race -short ./pkg/store/... ./pkg/sqlitestore ./pkg/bus ./pkg/replica ./pkg/compactor ./pkg/gateway
+	go test -race -short ./pkg/store/... ./pkg/sqlitestore ./pkg/bus ./pkg/replica ./pkg/compactor ./pkg/gateway ./pkg/summarizer ./pkg/llm ./pkg/hook
 
-fuzz: ## a minute on each wire format
+fuzz: ## a minute on each wire format, and on what a model may answer
 	go test -run '^$$' -fuzz '^FuzzAnthropic$$' -fuzztime 60s ./pkg/wire
 	go test -run '^$$' -fuzz '^FuzzChat$$' -fuzztime 60s ./pkg/wire
 	go test -run '^$$' -fuzz '^FuzzResponses$$' -fuzztime 60s ./pkg/wire
+	go test -run '^$$' -fuzz '^FuzzAdopt$$' -fuzztime 60s ./pkg/constitution
 
 bin/golangci-lint: internal/devtools/go.mod
 	cd internal/devtools && go build -o ../../bin/golangci-lint github.com/golangci/golangci-lint/v2/cmd/golangci-lint
