@@ -101,7 +101,13 @@ var (
 	exitLine = regexp.MustCompile(`(?i)^\W{0,3}(?:(?:the )?(?:process|command|program|shell)\s+)?(?:(?:completed|finished|failed|exited|returned|exit)\b(?:[^\d\n]{0,12}\b(?:code|status)\b|\s+with)\W{0,4}|return ?code\W{1,3}|exit_?(?:code|status)\W{0,4})(-?\d{1,9})\b`)
 	exitJSON = regexp.MustCompile(`"(?:exit_?code|exit_?status|returncode)"\s*:\s*(-?\d{1,9})`)
 	reminder = regexp.MustCompile(`(?s)<system-reminder>.*?</system-reminder>`)
-	errorAt  = regexp.MustCompile(`^(?:<tool_use_error>|(?:Error|ERROR|error):)`)
+	errorAt  = regexp.MustCompile(`^(?:<tool_use_error>|(?:Error|ERROR|error):|Your proposed edit has introduced new syntax error)`)
+
+	// What a shell says at its end when a command failed and nobody reports its status.
+	shellFailed = regexp.MustCompile(`^(?:(?:/usr)?(?:/bin/)?(?:ba|z|da)?sh: (?:line )?(?:\d+: )?\S.{0,200}: (?:command not found|not found|No such file or directory|Permission denied)|make: \*\*\* .{0,200} Error \d+)$`)
+	raised      = regexp.MustCompile(`^[A-Za-z_][\w.]{0,80}(?:Error|Exception)(?:: .*)?$`)
+	promptLine  = regexp.MustCompile(`^(?:\(Open file: .*\)|\(Current directory: .*\)|bash-\$|\[(?:The command|Python Interpreter|Jupyter|Current working).*\]|\S*[$#])$`)
+	traceback   = "Traceback (most recent call last)"
 )
 
 // failure is the error of a result, and whether it is one: the wire says so, a shell's exit status is not zero, or
@@ -119,15 +125,75 @@ func (a *action) failure(result *engine.Block) (text string, failed bool) {
 		}
 	}
 	text = strings.TrimSpace(strings.Join(parts, "\n"))
-	if failed {
-		return text, true
-	}
 	if a.command != "" {
 		if status, known := exitStatus(text); known {
-			return text, status != 0
+			return text, (failed || status != 0) && !(status == 1 && searches(a.command) && !complains.MatchString(text))
+		}
+		failed = failed || shellFails(text)
+	}
+	return text, failed || len(text) < maxScanned && errorAt.MatchString(text)
+}
+
+// complains is what an output says when something went wrong, not merely missing.
+var complains = regexp.MustCompile(`(?i)no such file|not found|\berror\b|denied|cannot|can't|can’t|fatal|\bfailed\b|invalid|usage:`)
+
+// searches reports whether the last command of a line looks for something: its status 1 says that it found nothing,
+// or a difference, and rules out no approach.
+func searches(command string) bool {
+	words := strings.Fields(lastCommand(head(command, maxScanned)))
+	for len(words) > 0 && (strings.Contains(words[0], "=") || words[0] == "sudo" || words[0] == "!" || words[0] == "(") {
+		words = words[1:]
+	}
+	if len(words) == 0 {
+		return false
+	}
+	switch strings.TrimLeft(words[0], "(") {
+	case "grep", "egrep", "fgrep", "zgrep", "rg", "ag", "ack", "diff", "cmp", "test", "[", "[[", "which", "type", "pgrep":
+		return true
+	case "git":
+		return len(words) > 1 && (words[1] == "grep" || words[1] == "diff")
+	case "command":
+		return len(words) > 1 && words[1] == "-v"
+	}
+	return false
+}
+
+// lastCommand is what stands behind the last operator of a command line, outside quotation marks.
+func lastCommand(line string) string {
+	from, quote := 0, byte(0)
+	line = strings.TrimRight(line, " \t\r\n;")
+	for i := 0; i < len(line); i++ {
+		switch c := line[i]; {
+		case c == '\\' && quote != '\'':
+			i++
+		case quote != 0:
+			if c == quote {
+				quote = 0
+			}
+		case c == '\'' || c == '"':
+			quote = c
+		case c == ';' || c == '|' || c == '\n' || c == '&' && (i+1 < len(line) && line[i+1] == '&' || i > 0 && line[i-1] == '&'):
+			from = i + 1
 		}
 	}
-	return text, len(text) < maxScanned && errorAt.MatchString(text)
+	return line[from:]
+}
+
+// shellFails reports whether an output ends as that of a failed command does.
+func shellFails(text string) bool {
+	end := strings.Split(tail(text, 2048), "\n")
+	looked := 0
+	for i := len(end) - 1; i >= 0 && looked < 2; i-- {
+		l := strings.TrimSpace(end[i])
+		if l == "" || promptLine.MatchString(l) {
+			continue
+		}
+		looked++
+		if shellFailed.MatchString(l) || raised.MatchString(l) && strings.Contains(tail(text, maxScanned), traceback) {
+			return true
+		}
+	}
+	return false
 }
 
 // exitStatus reads the status that a shell tool reports in the first or last lines of its output.
@@ -214,28 +280,67 @@ func attemptKey(a *action) string {
 	return kebab(a.name+" "+head(what, 256), 5) + "-" + engine.Sum([]byte(a.target())).String()[:6]
 }
 
+// sameError is how many attempts with one error are told as one; minError is the length from which an error is told
+// apart from others by its words.
+const (
+	sameError = 3
+	minError  = 24
+)
+
+var timesLine = regexp.MustCompile(`^\S+ failed (\d{1,6}) times with one error, last as `)
+
 // facts are what Ruled out gains: attempts given up with their error, and, for attempts of earlier folds, that they
-// came right.
+// came right. Where one error ended many attempts with a tool, it is told once, with how many they were.
 func (f *failures) facts(prior Digest) []Fact {
+	known := map[string]Fact{}
+	for _, s := range [...]Section{Archived, RuledOut} {
+		for _, p := range prior.Facts[s] {
+			known[p.Key] = p
+		}
+	}
 	var facts []Fact
+	groups, last := map[string]int{}, map[string]attempt{}
 	for _, at := range f.inOrder() {
-		s := fmt.Sprintf("%s failed at step %d", at.action.label(), at.action.step)
+		if k := at.errorKey(); k != "" {
+			groups[k]++
+			last[k] = at
+		}
+	}
+	for _, at := range f.inOrder() {
+		key, label := attemptKey(at.action), at.action.label()
+		if k := at.errorKey(); k != "" && (groups[k] >= sameError || timesLine.MatchString(known[k].Statement)) {
+			if last[k].at != at.at {
+				continue
+			}
+			n := groups[k]
+			if m := timesLine.FindStringSubmatch(known[k].Statement); m != nil {
+				n += number(m[1])
+			}
+			key, label = k, fmt.Sprintf("%s failed %d times with one error, last as %s which", oneLine(at.action.name), n, label)
+		}
+		s := fmt.Sprintf("%s failed at step %d", label, at.action.step)
 		if e := quote(at.text); e != "" {
 			s += "; error:\n" + e
 		}
-		facts = append(facts, NewFact(attemptKey(at.action), s))
-	}
-	known := map[string]bool{}
-	for _, s := range [...]Section{RuledOut, Archived} {
-		for _, p := range prior.Facts[s] {
-			known[p.Key] = true
-		}
+		facts = append(facts, NewFact(key, s))
 	}
 	for _, t := range slices.Sorted(maps.Keys(f.mended)) {
 		a := f.mended[t]
-		if k := attemptKey(a); known[k] {
-			facts = append(facts, NewFact(k, fmt.Sprintf("%s failed earlier and succeeded at step %d", a.label(), a.step)))
+		if k := attemptKey(a); known[k].Key != "" {
+			facts = append(facts, NewFact(k, fmt.Sprintf("%s%s%d", a.label(), mendedWords, a.step)))
 		}
 	}
 	return facts
+}
+
+// mendedWords say of an attempt of an earlier fold that it came right.
+const mendedWords = " failed earlier and succeeded at step "
+
+// errorKey is the topic of all attempts with one tool that ended in one error, "" if it is too short to tell.
+func (at attempt) errorKey() string {
+	e := quote(at.text)
+	if len(e) < minError {
+		return ""
+	}
+	return kebab(at.action.name+" "+telling(e), 5) + "-" + engine.Sum([]byte(at.action.name + "\x00" + e)).String()[:6]
 }

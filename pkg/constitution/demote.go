@@ -2,6 +2,7 @@ package constitution
 
 import (
 	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -52,6 +53,7 @@ type demotion struct {
 	keys        map[string]bool           // of Archived
 	p0          [sections]map[string]bool // keys of the facts that stay
 	facts       int                       // P2 and P3 facts, archived ones too, that still have a line of their own
+	age         [sections]map[string]int  // by key: what came first is smallest, as far as the places in the sections tell
 }
 
 func (m *demotion) over() bool { return m.size > m.limit }
@@ -66,6 +68,15 @@ func (m *demotion) run() {
 		m.keys[f.Key] = true
 	}
 	m.facts = len(m.d.Facts[Findings]) + len(m.d.Facts[Archived])
+	for s := Decisions; s <= Archived; s++ {
+		m.age[s] = map[string]int{}
+		for i, f := range m.d.Facts[s] {
+			m.age[s][f.Key] = i * ages / len(m.d.Facts[s])
+			if s == Archived {
+				m.age[s][f.Key] -= ages
+			}
+		}
+	}
 	for _, s := range p2 {
 		m.p0[s] = map[string]bool{}
 		for _, f := range m.d.Facts[s] {
@@ -92,6 +103,9 @@ func (m *demotion) run() {
 	}
 }
 
+// ages is the range of the ages of the facts of one section.
+const ages = 1 << 20
+
 // p2 are the sections of the second priority in the order in which they give way: a limit that the user set is the
 // last to go.
 var p2 = [...]Section{RuledOut, Decisions, Constraints}
@@ -108,6 +122,7 @@ func (m *demotion) round() {
 	}
 	m.headlines()
 	m.gather()
+	m.measure()
 	m.archive(Findings, true, func(Fact) bool { return true })
 	for _, s := range p2 {
 		m.archive(s, true, func(f Fact) bool { return !m.p0[s][f.Key] })
@@ -165,6 +180,7 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 			continue
 		}
 		m.keys[a.Key] = true
+		m.age[Archived][a.Key] = m.age[s][f.Key]
 		m.size += factSize(a) - factSize(f)
 		m.d.Facts[Archived] = append(m.d.Facts[Archived], a)
 		if force {
@@ -184,7 +200,9 @@ const (
 // archived is what is left of a fact in Archived: a pointer to the file that backs it, else its gist.
 func archived(f Fact) Fact {
 	s := f.Statement
-	if p := firstPath(s); p != "" && len(p) < gistBytes && len(s) > len(p)+len("see ") {
+	if m := givenUp.FindStringSubmatch(s); m != nil {
+		s = gist("failed: "+telling(m[2])+"; "+m[1], gistBytes)
+	} else if p := firstPath(s); p != "" && len(p) < gistBytes && len(s) > len(p)+len("see ") {
 		s = "see " + p + ": " + gist(s, max(headlineBytes, gistBytes-len(p)))
 	} else {
 		s = gist(s, gistBytes)
@@ -202,6 +220,24 @@ func archived(f Fact) Fact {
 	return a
 }
 
+// givenUp reads what [failures.facts] writes of an attempt.
+var givenUp = regexp.MustCompile(`(?s)^([^\n]+) failed at step \d+; error:\n(.+)$`)
+
+// telling is the line of an error that says most: the first that speaks of a failure, else the last one.
+func telling(text string) string {
+	last := ""
+	for l := range strings.Lines(text) {
+		if l = oneLine(l); l == "" || exitLine.MatchString(l) {
+			continue
+		}
+		if complains.MatchString(l) {
+			return l
+		}
+		last = l
+	}
+	return last
+}
+
 // notes takes the notes of deliverables, oldest first.
 func (m *demotion) notes() {
 	for i, f := range m.d.Facts[Deliverables] {
@@ -216,9 +252,11 @@ func (m *demotion) notes() {
 	}
 }
 
-// headlines cuts archived lines, oldest first.
+// headlines cuts archived lines, oldest first. Those that may stay whatever the limit keep their gist: a topic and half
+// a sentence are no use to anybody.
 func (m *demotion) headlines() {
-	for i, f := range m.d.Facts[Archived] {
+	old := m.d.Facts[Archived]
+	for i, f := range old[:max(0, len(old)-keepFacts)] {
 		if !m.over() {
 			return
 		}
@@ -241,27 +279,29 @@ var gatheredLine = regexp.MustCompile(`^([0-9]{1,9})` + gatheredWords)
 
 func isGathered(f Fact) bool { return f.Key == gathered && gatheredLine.MatchString(f.Statement) }
 
-// keepFacts is how many facts keep a line of their own, if only a headline, however small the limit: a log of
+// keepFacts is how many facts keep a line of their own, if only their gist, however small the limit: a log of
 // requests that fills the whole of it must not cost every finding.
 const keepFacts = 12
 
 // named is how many topics the line still names.
 const named = 8
 
-// gather makes the oldest archived lines one, as many as it takes.
+// gather makes the oldest facts one line, as many as it takes: archived ones, findings that are too short to gain by
+// being archived, and attempts that came right.
 func (m *demotion) gather() {
 	facts := m.d.Facts[Archived]
-	if !m.over() || len(facts) == 0 || m.facts <= keepFacts {
+	if !m.over() || m.facts <= keepFacts {
 		return
 	}
-	count, first := 0, 0
+	count := 0
 	var topics []string
-	if isGathered(facts[0]) {
-		count, first = number(gatheredLine.FindStringSubmatch(facts[0].Statement)[1]), 1
+	if len(facts) > 0 && isGathered(facts[0]) {
+		count = number(gatheredLine.FindStringSubmatch(facts[0].Statement)[1])
 		if _, listed, ok := strings.Cut(facts[0].Statement, gatheredLast); ok {
 			topics = strings.Split(listed, ", ")
 		}
 		m.size -= factSize(facts[0])
+		facts = facts[1:]
 	} else if i := indexKey(facts, gathered); i >= 0 {
 		return // somebody else's words under our key: leave the section as it is
 	}
@@ -277,24 +317,70 @@ func (m *demotion) gather() {
 		size = factSize(line())
 		m.size += size
 	}
-	for first < len(facts) && m.over() && m.facts > keepFacts {
-		f := facts[first]
-		first++
+	gone := [sections]map[string]bool{}
+	for _, v := range m.oldest(facts) {
+		if !m.over() || m.facts <= keepFacts {
+			break
+		}
 		count++
 		m.facts--
-		topics = append(topics, f.Key)
+		topics = append(topics, v.fact.Key)
 		topics = topics[max(0, len(topics)-named):]
-		delete(m.keys, f.Key)
+		if gone[v.section] == nil {
+			gone[v.section] = map[string]bool{}
+		}
+		gone[v.section][v.fact.Key] = true
 		n := factSize(line())
-		m.size += n - size - factSize(f)
+		m.size += n - size - factSize(v.fact)
 		size = n
+	}
+	if count == 0 {
+		return
 	}
 	if m.over() {
 		topics = nil
 		m.size += factSize(line()) - size
 	}
+	for _, s := range [...]Section{RuledOut, Findings, Archived} {
+		list := m.d.Facts[s]
+		if s == Archived {
+			list = facts
+			for k := range gone[s] {
+				delete(m.keys, k)
+			}
+		}
+		if gone[s] != nil {
+			list = slices.DeleteFunc(slices.Clone(list), func(f Fact) bool { return gone[s][f.Key] })
+		}
+		m.d.Facts[s] = list
+	}
 	m.keys[gathered] = true
-	m.d.Facts[Archived] = append([]Fact{line()}, facts[first:]...)
+	m.d.Facts[Archived] = append([]Fact{line()}, m.d.Facts[Archived]...)
+}
+
+// aged is a fact with the section that it stands in.
+type aged struct {
+	section Section
+	fact    Fact
+	age     int
+}
+
+// oldest are the facts that gather may take, the oldest first.
+func (m *demotion) oldest(facts []Fact) []aged {
+	var list []aged
+	for _, f := range m.d.Facts[RuledOut] {
+		if !m.p0[RuledOut][f.Key] && strings.Contains(f.Statement, mendedWords) {
+			list = append(list, aged{RuledOut, f, -2 * ages})
+		}
+	}
+	for _, f := range facts {
+		list = append(list, aged{Archived, f, m.age[Archived][f.Key]})
+	}
+	for _, f := range m.d.Facts[Findings] {
+		list = append(list, aged{Findings, f, m.age[Findings][f.Key]})
+	}
+	slices.SortStableFunc(list, func(a, b aged) int { return a.age - b.age })
+	return list
 }
 
 // bears reports whether a statement shares a word with the goal.

@@ -94,7 +94,7 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	}
 	n := prior.LastRequest() + len(s.requests)
 	if len(s.requests) > 0 {
-		c.Goal = firstLine(keepMark.ReplaceAllString(s.requests[len(s.requests)-1].Text, ""), 200)
+		c.Goal = goalOf(append(prior.Requests[:len(prior.Requests):len(prior.Requests)], s.requests...))
 	}
 	asked := "the task"
 	if n > 0 {
@@ -120,7 +120,7 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	case len(s.lastCalls) == 0:
 		c.Status = at + ": " + asked + " is not begun"
 	default:
-		c.Status = fmt.Sprintf("%s: %d calls in the span, nothing said", at, s.actions)
+		c.Status = fmt.Sprintf("%s: nothing said; calls in the span: %d", at, s.actions)
 	}
 	var labels []string
 	for _, a := range s.lastCalls[:min(3, len(s.lastCalls))] {
@@ -136,6 +136,22 @@ func (s *span) state(prior Digest, f engine.Fold) Current {
 	}
 	c.Goal, c.Deliverable, c.Status, c.Next = normal(c.Goal), normal(c.Deliverable), normal(c.Status), normal(c.Next)
 	return c
+}
+
+// shortAsk is the length in bytes below which a request ("continue", "yes, do it") is read with the one before it.
+const shortAsk = 40
+
+// goalOf is the last request in a line, and, where that is too short to say what it is about, the one it goes on from.
+func goalOf(log []Request) string {
+	ask := func(i int) string { return firstLine(keepMark.ReplaceAllString(log[i].Text, ""), 200) }
+	last := len(log) - 1
+	goal := ask(last)
+	for i := last - 1; i >= 0 && len(goal) < shortAsk; i-- {
+		if a := ask(i); len(a) >= shortAsk {
+			return goal + " (#" + strconv.Itoa(log[last].N) + ", behind #" + strconv.Itoa(log[i].N) + ": " + a + ")"
+		}
+	}
+	return goal
 }
 
 func oneLines(list []string) []string {

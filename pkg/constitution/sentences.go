@@ -33,6 +33,9 @@ func rules(request string) (constraints, decisions []Fact) {
 }
 
 func isRule(s string) bool {
+	if nothingWords.MatchString(s) || strings.HasSuffix(s, ":") {
+		return false // the head of a list lays down nothing without it
+	}
 	return ruleWordsElsewhere.MatchString(s) || ruleWords.MatchString(s) && !narrative.MatchString(s)
 }
 
@@ -52,30 +55,63 @@ var (
 	notProse = regexp.MustCompile(`^(?:[>|$+#%@]|\d{2,4}[-:/]\d|at [\w.$]+\(|\[?\d{4}-|https?://|\x1b)|[{;]$|=>|\(\)|\{\{|</`)
 )
 
-// sentences are the sentences of the text that read as prose, without list marks, each a substring of the text.
+// sentences are the sentences of the text that read as prose, without list marks, word for word. A sentence that is
+// wrapped over lines is one, its line ends read as spaces; the further lines of what is no prose are none.
 func sentences(text string) []string {
 	text = head(text, maxScanned)
 	var all []string
-	fenced := false
+	var open []string // lines of prose that the next one may continue
+	end := func() {
+		for _, s := range split(strings.Join(open, " ")) {
+			if s = strings.TrimSpace(s); prose(s) {
+				all = append(all, s)
+			}
+		}
+		open = nil
+	}
+	fenced, refused := false, false // refused: the line before is no prose
+	before := ""
 	for line := range strings.Lines(text) {
 		line = strings.TrimRight(line, " \t\r\n")
 		trimmed := strings.TrimLeft(line, " \t")
 		if strings.HasPrefix(trimmed, "```") || strings.HasPrefix(trimmed, "~~~") {
 			fenced = !fenced
+			end()
 			continue
 		}
 		listed := listMark.FindString(trimmed)
-		deep := len(line)-len(trimmed) >= 4 && listed == ""
-		if fenced || deep || trimmed == "" || notProse.MatchString(trimmed) {
+		wraps := listed == "" && !fenced && wrapped(before, trimmed)
+		before = trimmed
+		if wraps && refused {
 			continue
 		}
-		for _, s := range split(trimmed[len(listed):]) {
-			if s = strings.TrimSpace(s); prose(s) {
-				all = append(all, s)
-			}
+		deep := len(line)-len(trimmed) >= 4 && listed == "" && !wraps
+		refused = fenced || deep || trimmed == "" || notProse.MatchString(trimmed)
+		switch {
+		case refused:
+			end()
+		case wraps && open != nil:
+			open = append(open, trimmed)
+		default:
+			end()
+			open = []string{trimmed[len(listed):]}
 		}
 	}
+	end()
 	return all
+}
+
+// wrapWidth is the length in bytes from which a line may have been wrapped.
+const wrapWidth = 40
+
+// wrapped reports whether a line goes on in the next: it is long, ends no sentence, and the next begins small.
+func wrapped(line, next string) bool {
+	if len(line) < wrapWidth {
+		return false
+	}
+	last, _ := utf8.DecodeLastRuneInString(line)
+	first, _ := utf8.DecodeRuneInString(next)
+	return !strings.ContainsRune(".!?:;。！？：；", last) && unicode.IsLower(first)
 }
 
 // split cuts a line behind the marks that end a sentence.

@@ -83,7 +83,7 @@ func (s *span) assistant(m *engine.Message) {
 		switch b := &m.Blocks[i]; b.Kind {
 		case engine.KindText:
 			if len(b.Texts) > 0 {
-				if t := normal(b.Texts[0].String()); t != "" {
+				if t := normal(b.Texts[0].String()); t != "" && !strings.HasPrefix(t, evicted) {
 					s.last, s.said = t, true
 				}
 			}
@@ -99,6 +99,9 @@ func (s *span) assistant(m *engine.Message) {
 		}
 	}
 }
+
+// evicted opens what a client leaves of a text that it stored away.
+const evicted = "[Compacted history content evicted"
 
 func (s *span) results(m *engine.Message) {
 	for i := range m.Blocks {

@@ -77,6 +77,7 @@ var wrappers = []string{
 	"bash-stdout", "bash-stderr", "user_shell_command",
 	"ide_opened_file", "ide_selection", "ide_diagnostics", "new-diagnostics", "task-notification",
 	"user-prompt-submit-hook", "post-tool-use-hook", "persisted-output",
+	"EXTRA_INFO", "REPOSITORY_INFO", "REPOSITORY_INSTRUCTIONS", "RUNTIME_INFORMATION",
 }
 
 // observations open what an agent that acts in text was shown. They count only where a text begins with one: a
@@ -182,6 +183,7 @@ var notAsked = []string{
 	"[Old tool result content cleared]", "[earlier conversation not recorded]",
 	"EXECUTION RESULT of [", "OBSERVATION:", "Observation:", "[The command completed with exit code",
 	"Your command ran successfully and did not produce any output",
+	"You have access to an environment variable, `GITHUB_TOKEN`", // knowledge that OpenHands puts beside the request
 	"Old environment output:",
 	// what clients ask a model when they compact
 	"Your task is to create a detailed summary of the conversation so far",

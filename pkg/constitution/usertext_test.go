@@ -26,6 +26,7 @@ func TestUserTexts(t *testing.T) {
 		{"client's summary", "This session is being continued from a previous conversation that ran out of context.", ""},
 		{"our head", engine.Head(engine.Sum(nil), "## Findings\na: b"), ""},
 		{"our form", engine.FormMark + "12 lines cut]", ""},
+		{"what OpenHands puts beside a request", "<EXTRA_INFO>\nNEVER push to main\n</EXTRA_INFO>", ""},
 		{"command without words", "<command-name>/clear</command-name>\n<command-args></command-args>", ""},
 		{"command with words", "<command-name>/fix</command-name>\n<command-args>the bug</command-args>", "/fix the bug"},
 		{"blank", " \n\t", ""},
@@ -35,6 +36,27 @@ func TestUserTexts(t *testing.T) {
 				{Kind: engine.KindText, Texts: []engine.Text{engine.PlainText(c.text)}},
 			}}})
 			if strings.Join(got, "|") != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+		})
+	}
+}
+
+func TestASentenceWrappedOverLinesIsOne(t *testing.T) {
+	for _, c := range []struct{ name, text, want string }{
+		{"wrapped", "Whatever happens in the run, never push the branch\n  to the main repository. Then go on.", "Whatever happens in the run, never push the branch to the main repository."},
+		{"log that is wrapped", "$ TruncatedText now stops at the first and only\nnever shows the rest of it.", ""},
+		{"two sentences on lines of their own", "Write the reader of the import files first\nNever use regular expressions.", "Never use regular expressions."},
+		{"a short line", "Please:\nnever push.", "never push."},
+		{"a list", "- never push the branch to the main repository\n- take care of all the tests in the meantime", "never push the branch to the main repository"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			constraints, _ := rules(c.text)
+			got := ""
+			for _, f := range constraints {
+				got += f.Statement
+			}
+			if got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -62,6 +84,14 @@ func TestSentencesOfTheUserThatAreRules(t *testing.T) {
 		{"Delete the old fixtures.", false, false},
 		{"Must it be Go?", false, false},
 		{"Build the parser.", false, false},
+		{"Remove the first call to avoid unnecessary database queries.", false, false},
+		{"This could help to avoid confusion.", false, false},
+		{"Try to avoid new dependencies.", true, false},
+		{"No tests found for the streaming code.", false, false},
+		{"No console logs are written.", false, false}, // says what is, not what shall be
+		{"Here are instructions, but ONLY do this if the user asks you to:", false, false},
+		{"한국어로 요약대답해줘", true, true},
+		{"Отвечай мне на русском.", true, true},
 	} {
 		constraints, _ := rules(c.sentence)
 		if got := len(constraints) == 1; got != c.rule {

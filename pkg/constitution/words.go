@@ -7,7 +7,7 @@ import "regexp"
 var (
 	// ruleWords mark a standing limit, a prohibition or a condition.
 	ruleWords = regexp.MustCompile(`(?i)\b(?:never|always|must|mustn'?t|must not|shall not|not allowed|forbidden|under no circumstances|no matter what|by no means|mandatory|required to)\b` +
-		`|(?:^|[,;:(—–-]\s*|\b(?:please|and|but|so|just|also|then|or|should|could|may|shall|to)\s+)(?:don'?t|don’t|do not|not to|avoid|refrain)\b` +
+		`|(?:^|[,;:(—–-]\s*|\b(?:please|and|but|so|just|also|then|or|should|shall|(?:sure|try|need|needs|have|has|want|careful|remember|important) to)\s+)(?:don'?t|don’t|do not|not to|avoid|refrain)\b` +
 		`|\b(?:you|it|this|they|we) (?:should|may|can|will) (?:not|only)\b|\b(?:shouldn'?t|can only)\b` +
 		`|(?:^|[,;:]\s*|\b(?:please|and|but|use|edit|change|touch|run)\s+)only\b` +
 		`|\bask (?:me |us |the user )?(?:first|before|for (?:permission|confirmation|approval))\b|\b(?:check|confirm) with me\b` +
@@ -23,6 +23,12 @@ var (
 
 	// narrative marks a sentence that tells what happened instead of what shall hold.
 	narrative = regexp.MustCompile(`(?i)\b(?:i|it|he|she|they|we|has|have|had|is|was|were|are|that|this|which|who|there|'?ve|'s)\s+(?:never|always|only)\b|\b(?:i|we|they|it|he|she) (?:don'?t|don’t|do not|doesn'?t|must have)\b|\bmust (?:be (?:a|an|the|that|because|something)|have been)\b`)
+
+	// nothingWords mark a sentence that says what is not there: "No tests found" lays nothing down.
+	nothingWords = regexp.MustCompile(`(?i)^no\b[^.!?\n]*\b(?:found|applied|given|provided|detected|available|exist(?:s|ed)?|returned|shown|reported|seen|made|needed|required|missing|such|longer|was|were|is|are|has|have|had|did|does|idea|worries|problem|matter)\b`)
+
+	// purpose is why something is done, not what must not be.
+	purpose = regexp.MustCompile(`(?i)\bto avoid\b`)
 
 	// choiceWords mark a choice of approach, tool, format or convention.
 	choiceWords = regexp.MustCompile(`(?i)\b(?:let'?s|let’s|let us) (?:use|go|stick|keep|do|call|name|make|switch|move|drop|skip|start|not|just|try|add|have)\b` +
@@ -47,12 +53,13 @@ var (
 	// languageWords mark the wish to be answered in a language: kept as P0, since the summary's own language pulls.
 	languageWords = regexp.MustCompile(`(?i)\b(?:reply|respond|answer|write|speak|talk|communicate|comments?|explain)\b[^.\n]{0,60}\bin (?:english|spanish|portuguese|french|german|italian|dutch|chinese|mandarin|japanese|korean|russian|arabic|hindi|turkish|polish|swedish|ukrainian|vietnamese)\b` +
 		`|respond[ae]\p{L}*\s[^.\n]{0,30}\be[mn] (?:português|portugués|español|espanhol|inglês|inglés)|répond\p{L}*\s[^.\n]{0,30}en (?:français|anglais)|antworte\p{L}*\s[^.\n]{0,30}auf (?:deutsch|englisch)` +
-		`|用(?:中文|英文|日文|英语|英語|汉语|日语)[^。\n]{0,12}(?:回答|回复|回覆|交流|写|說|说)|(?:日本語|英語|中国語)で[^。\n]{0,12}(?:答|返|回答|話|書|説明)`)
+		`|用(?:中文|英文|日文|英语|英語|汉语|日语)[^。\n]{0,12}(?:回答|回复|回覆|交流|写|說|说)|(?:日本語|英語|中国語)で[^。\n]{0,12}(?:答|返|回答|話|書|説明)` +
+		`|(?:한국어|한글|영어|일본어|중국어)로\s*[^.\n]{0,20}(?:답|설명|말|써|쓰|작성|요약)|отвеча\p{L}*\s[^.\n]{0,30}(?:на \p{L}+ском|по-\p{L}+ски)`)
 )
 
 // aboutSafety reports whether a sentence states a rule of safety, privacy or security.
 func aboutSafety(s string) bool {
-	return guardedWords.MatchString(s) || harmfulWords.MatchString(s) && forbids.MatchString(s)
+	return guardedWords.MatchString(s) || harmfulWords.MatchString(s) && forbids.MatchString(purpose.ReplaceAllString(s, " "))
 }
 
 // functionWords are the words of four letters and more that every text of a language holds: they say nothing about
