@@ -158,6 +158,7 @@ func (p *player) run(ctx context.Context, files []string) error {
 			}
 		}
 		p.sum.finish()
+		p.sum.used(p.node.Model.Costs())
 		if err := p.show.summary(&p.sum); err != nil {
 			return err
 		}

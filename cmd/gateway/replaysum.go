@@ -2,10 +2,13 @@ package main
 
 import (
 	"errors"
+	"maps"
+	"slices"
 	"strconv"
 
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/engine"
+	"github.com/ullage/ullage/pkg/llm"
 	"github.com/ullage/ullage/pkg/transcript"
 	"github.com/ullage/ullage/pkg/wire"
 )
@@ -18,6 +21,8 @@ type replaySummary struct {
 	Failed  []string       `json:"failed,omitempty"`  // tasks that could not be played to the end, and why
 	// NotLanded counts folds asked for ahead that were not there after minutes.
 	NotLanded int `json:"folds_not_landed,omitempty"`
+	// Model is what was asked of the model, by cause; nil where there is none.
+	Model []modelUse `json:"model,omitempty"`
 
 	file *fileSummary
 	last string // task of the last line
@@ -63,6 +68,35 @@ type fileSummary struct {
 	Repairs   *transcript.Repairs `json:"repairs,omitempty"`
 	Notes     []string            `json:"notes,omitempty"`
 	*tally
+}
+
+// modelUse is what was asked of a model for one cause.
+type modelUse struct {
+	Cause     string `json:"cause"`
+	Calls     int64  `json:"calls"`
+	Failed    int64  `json:"failed"`
+	Refused   int64  `json:"refused"` // not asked, since it rested or the budget was spent
+	Prompt    int64  `json:"prompt_tokens"`
+	CacheRead int64  `json:"cache_read_tokens"`
+	Output    int64  `json:"output_tokens"`
+}
+
+// used takes in the books of the model, a line for each cause in order.
+func (s *replaySummary) used(books []llm.Total) {
+	by := make(map[string]*modelUse)
+	for i := range books {
+		b := &books[i]
+		u := by[b.Cause]
+		if u == nil {
+			u = &modelUse{Cause: b.Cause}
+			by[b.Cause] = u
+		}
+		u.Calls, u.Failed, u.Refused = u.Calls+b.Calls, u.Failed+b.Failed, u.Refused+b.Refused
+		u.Prompt, u.CacheRead, u.Output = u.Prompt+b.Prompt, u.CacheRead+b.CacheRead, u.Output+b.Output
+	}
+	for _, cause := range slices.Sorted(maps.Keys(by)) {
+		s.Model = append(s.Model, *by[cause])
+	}
 }
 
 func (s *replaySummary) unclaimed(name string, err error) {

@@ -134,6 +134,13 @@ func (t *table) summary(s *replaySummary) error {
 		}
 		fmt.Fprintln(w)
 	}
+	for _, u := range s.Model {
+		fmt.Fprintf(w, "model, %s: %s", u.Cause, plural(int(u.Calls), "call"))
+		if u.Failed+u.Refused > 0 {
+			fmt.Fprintf(w, " (%d failed, %d more not made)", u.Failed, u.Refused)
+		}
+		fmt.Fprintf(w, ", %s tokens in (%s from its cache), %s out\n", group(int(u.Prompt)), group(int(u.CacheRead)), group(int(u.Output)))
+	}
 	if len(s.Repairs) > 0 {
 		fmt.Fprintf(w, "put right in what models wrote: %s\n", counts(s.Repairs))
 	}

@@ -71,12 +71,17 @@ func (d *decision) lookAhead(urgent bool) *Fold {
 }
 
 // uponReset is a request whose digest is a fold upon too many folds, merged onto a digest from raw instead, where one has
-// landed: one that came too late to take over is not lost, the new fold only has more to read.
+// landed: one that came too late to take over is not lost, the new fold only has more to read. What it has to read is
+// bounded by half the window; where the raw of more steps lies behind the digest from raw, a new one is asked for.
 func (d *decision) uponReset(f Fold, k int) Fold {
 	if !d.drifted(f.Prior) {
 		return f
 	}
+	var behind Size
 	for k--; k >= 2; k-- {
+		if behind = behind.add(d.s.steps[k-1].Size); behind.at(d.scale) > d.b.WEff()/2 {
+			break
+		}
 		if sum := d.ready(k); sum != nil && sum.Source == FromRaw && sum.Depth < d.b.DriftDepth && d.s.foldable(k) {
 			f.Prior, f.Base, f.FromStep, f.Messages = sum, sum.Coverage, k, d.s.msgs[d.s.steps[k-1].First:f.Upto]
 			return f
