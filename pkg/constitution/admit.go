@@ -51,7 +51,7 @@ func (a *adoption) constraint(f Fact) (Fact, Section, string) {
 // decision takes a choice that the user or the agent made. What only a tool's output says is no decision; an order
 // that stands there is nothing at all.
 func (a *adoption) decision(f Fact) (Fact, Section, string) {
-	if a.e.unquotable(f.Statement) != "" {
+	if !a.quotes(&f) {
 		return f, Decisions, repairQuote
 	}
 	if a.e.borrowed(f.Statement) {
@@ -87,7 +87,7 @@ func (a *adoption) decision(f Fact) (Fact, Section, string) {
 // something to be taken.
 func (a *adoption) finding(f Fact, s Section, stray bool) (Fact, Section, string) {
 	switch {
-	case a.e.unquotable(f.Statement) != "":
+	case !a.quotes(&f):
 		return f, s, repairQuote
 	case commands(plain(f.Statement)) && a.e.origin(plain(f.Statement)) != ours, a.e.dictated(plain(f.Statement)):
 		return f, s, repairInstruction
@@ -104,6 +104,28 @@ func (a *adoption) finding(f Fact, s Section, stray bool) (Fact, Section, string
 		a.repairs[repairDated]++
 	}
 	return f, s, ""
+}
+
+// quotes reports whether what a line quotes was said, and takes the marks off what it quotes in other words.
+func (a *adoption) quotes(f *Fact) bool {
+	s, changed, ok := a.e.own(f.Statement)
+	if ok && changed {
+		a.repairs[repairUnquoted]++
+		*f = withStatement(*f, s)
+	}
+	return ok
+}
+
+// withStatement is f with other words, its tags as they were.
+func withStatement(f Fact, s string) Fact {
+	g := NewFact(f.Key, s)
+	if g.AsOf == "" {
+		g.AsOf = f.AsOf
+	}
+	if g.Confidence == Verified {
+		g.Confidence = f.Confidence
+	}
+	return g
 }
 
 // assume marks a line that cites nothing.
@@ -138,11 +160,11 @@ func (a *adoption) deliverable(f Fact) (Fact, Section, string) {
 			}
 		}
 		if path == "" {
-			return f, Deliverables, repairPath
+			return a.noFile(f, strings.TrimSpace(first))
 		}
 	}
 	note = gist(note, 200)
-	if a.e.unquotable(note) != "" || commands(note) && a.e.origin(note) != ours {
+	if _, found := a.e.misquoted(note); found || commands(note) && a.e.origin(note) != ours {
 		note = ""
 	}
 	for _, known := range a.d.Facts[Deliverables] {
@@ -154,6 +176,23 @@ func (a *adoption) deliverable(f Fact) (Fact, Section, string) {
 		}
 	}
 	return Deliverable(path, note), Deliverables, ""
+}
+
+var noFileName = regexp.MustCompile(`^(?:https?://\S+|[0-9a-f]{7,40}|(?i:(?:pr|mr|pull request|merge request|issue|commit|release|tag)\s+\S+)|v?\d+\.\d+\S*)$`)
+
+// noFile takes a deliverable that is no file: a request to merge, a commit, a release that the record names is a
+// finding; a file that nobody wrote or named is nothing.
+func (a *adoption) noFile(f Fact, first string) (Fact, Section, string) {
+	name := first
+	if i := strings.LastIndexAny(first, " \t"); i >= 0 {
+		name = first[i+1:]
+	}
+	if !noFileName.MatchString(first) || len(name) < 2 || !a.e.has(folded(name)) {
+		return f, Deliverables, repairPath
+	}
+	a.repairs[repairPath]++
+	f, to, kind := a.finding(f, Findings, false)
+	return f, to, kind
 }
 
 // path is a proposed path as it stands in the record, "" if it does not: one that was written or delivered, by its
@@ -193,7 +232,7 @@ var identifier = regexp.MustCompile(`[\p{L}\p{N}_][\p{L}\p{N}_./\\:@#%$-]*[\p{L}
 const maxIdentifiers = 128
 
 // cites reports whether a statement cites the span or the digest before: a passage, a quotation, a path, an
-// identifier or a number that stands there.
+// identifier or a number that stands there, or most of its words in one place.
 func (e *evidence) cites(statement string) bool {
 	s := folded(statement)
 	if covered(s, marks(s), e.has) > 0 {
@@ -209,8 +248,16 @@ func (e *evidence) cites(statement string) bool {
 			return true
 		}
 	}
-	return false
+	for _, n := range grouped.FindAllString(statement, maxIdentifiers) {
+		if e.has(strings.NewReplacer(",", "", ".", "", "\u202f", "", "'", "").Replace(n)) {
+			return true
+		}
+	}
+	return e.near(statement, 600)
 }
+
+// grouped finds a number with marks between its thousands.
+var grouped = regexp.MustCompile(`\b\d{1,3}(?:[,.\x{202f}']\d{3})+\b`)
 
 // name reports whether a word is a path, a name of code or a number of two digits.
 func name(id string) bool {

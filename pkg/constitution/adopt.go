@@ -195,6 +195,15 @@ func (a *adoption) pass(p *proposal) {
 			}
 			continue
 		}
+		if to == Constraints {
+			part, whole := a.within(f, next.Facts[Constraints])
+			if whole {
+				continue // a longer sentence that says it stands already
+			}
+			if part != "" {
+				f.Key = part
+			}
+		}
 		if to == Deliverables {
 			next.Facts[to] = append(next.Facts[to], f)
 			known[f.text()] = true
@@ -236,6 +245,23 @@ func (a *adoption) supersede(old, f Fact) {
 	a.d = a.d.Clone()
 	a.d.Facts[Constraints][at] = Fact{Key: old.Key, Statement: f.Statement, AsOf: f.AsOf, Confidence: f.Confidence}
 	a.d.Facts[Constraints] = slices.Delete(a.d.Facts[Constraints], by, by+1)
+}
+
+// within holds a limit, in the user's words, against those that stand: whole reports that one of them says it as a part
+// of what it says; part is the topic of one that may change and is itself a part of f, "" if there is none.
+func (a *adoption) within(f Fact, more []Fact) (part string, whole bool) {
+	words := unended(folded(f.Statement))
+	for i, old := range append(a.d.Facts[Constraints][:len(a.d.Facts[Constraints]):len(a.d.Facts[Constraints])], more...) {
+		was := unended(folded(old.Statement))
+		switch {
+		case words == "" || was == "" || words == was:
+		case holdsWords(was, words):
+			return "", true
+		case part == "" && i < len(a.d.Facts[Constraints]) && !old.P0(Constraints) && holdsWords(words, was):
+			part = old.Key
+		}
+	}
+	return part, false
 }
 
 // repeated reports whether a line only repeats what stands, and notes that it was repeated: word for word, or under

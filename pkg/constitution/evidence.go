@@ -151,14 +151,17 @@ func (v *voice) addInput(input string, plain bool) {
 	walk(args)
 }
 
-func (v *voice) has(text string) bool {
+func (v *voice) has(text string) bool { return len(v.places(text, 1)) > 0 }
+
+// places are up to n places at which a folded text stands, in the order of what follows it.
+func (v *voice) places(text string, n int) []int {
 	if text == "" || v.text.Len() == 0 {
-		return false
+		return nil
 	}
 	if v.index == nil {
 		v.index = suffixarray.New([]byte(v.text.String()))
 	}
-	return len(v.index.Lookup([]byte(text), 1)) > 0
+	return v.index.Lookup([]byte(text), n)
 }
 
 // names reports whether a path was said as a word of its own.
@@ -185,8 +188,13 @@ func (v *voice) names(path string) bool {
 // maxNames bounds how many places of a path are looked at.
 const maxNames = 256
 
+// styling is what follows an escape where a terminal is told of colours and the like; nobody quotes it.
+var styling = regexp.MustCompile(`^\[[0-9;?]*[A-Za-z]`)
+
+const maxStyling = 32
+
 // folded is s as passages are compared: small letters, runs of white space as one space, typographic quotation marks
-// as plain ones, the escapes of JSON and the marks of Markdown left out.
+// and dashes as plain ones, the escapes of JSON and of terminals and the marks of Markdown left out.
 func folded(s string) string {
 	var b strings.Builder
 	fold(&b, s)
@@ -200,6 +208,10 @@ func fold(b *strings.Builder, s string) {
 		c := s[i]
 		if c < utf8.RuneSelf {
 			i++
+			if c == 0x1b {
+				i += len(styling.FindString(s[i:min(len(s), i+maxStyling)]))
+				continue
+			}
 			if c == '\\' && i < len(s) {
 				switch s[i] {
 				case 'n', 'r', 't':
@@ -237,6 +249,8 @@ func fold(b *strings.Builder, s string) {
 			r = '\''
 		case r == '“' || r == '”' || r == '„':
 			r = '"'
+		case r >= '‐' && r <= '―' || r == '−':
+			r = '-'
 		}
 		b.WriteRune(unicode.ToLower(r))
 		space = false

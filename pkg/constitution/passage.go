@@ -1,6 +1,8 @@
 package constitution
 
 import (
+	"slices"
+	"strings"
 	"unicode"
 	"unicode/utf8"
 )
@@ -110,6 +112,107 @@ func share(s string, list []mark, has func(string) bool) int {
 		return 0
 	}
 	return sum * 1000 / total
+}
+
+// How far apart in bytes the words of a statement may stand that tells in other words what somebody said, how many
+// places are looked at, and how many of the words.
+const (
+	nearWindow = 160
+	nearPlaces = 32
+	nearWords  = 24
+)
+
+// near reports whether some voice says the words of a statement, as many as permille of them by weight, in one place:
+// the same thing in other words. Fewer than three words must all stand there, close together.
+func (e *evidence) near(statement string, permille int) bool {
+	s := folded(statement)
+	list := marks(s)
+	var words []string
+	var weights []int
+	total := 0
+	for i, m := range list[:min(len(list), nearWords)] {
+		w := s[m.from:m.to]
+		if m.weight >= wordWeight {
+			w = stem(w)
+		} else if i+1 < len(list) && list[i+1].from == m.to {
+			w = s[m.from:list[i+1].to]
+		}
+		if at := slices.Index(words, w); at < 0 {
+			words, weights = append(words, w), append(weights, m.weight)
+			total += m.weight
+		}
+	}
+	window := nearWindow
+	if total < passageWeight {
+		permille, window = 1000, nearWindow/4
+	}
+	if len(words) < 2 {
+		return false
+	}
+	for _, v := range [...]*voice{e.user, e.agent, e.law, e.tool, e.told} {
+		if v.near(words, weights, total*permille, window) {
+			return true
+		}
+	}
+	return false
+}
+
+// near looks around the places of the two rarest words that are said at all.
+func (v *voice) near(words []string, weights []int, need, window int) bool {
+	var rare [2][]int
+	for _, w := range words {
+		at := v.places(w, nearPlaces+1)
+		switch {
+		case len(at) == 0:
+		case rare[0] == nil || len(at) < len(rare[0]):
+			rare[0], rare[1] = at, rare[0]
+		case rare[1] == nil || len(at) < len(rare[1]):
+			rare[1] = at
+		}
+	}
+	said := v.text.String()
+	for _, at := range rare {
+		for _, i := range at[:min(len(at), nearPlaces)] {
+			text := said[max(0, i-window):min(len(said), i+window)]
+			middle := i - max(0, i-window)
+			if j := strings.LastIndexByte(text[:middle], 0); j >= 0 {
+				text, middle = text[j+1:], middle-j-1
+			}
+			if j := strings.IndexByte(text[middle:], 0); j >= 0 {
+				text = text[:middle+j]
+			}
+			sum := 0
+			for k, w := range words {
+				if strings.Contains(text, w) {
+					sum += weights[k]
+				}
+			}
+			if sum*1000 >= need {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// stem is a folded word without the ending by which it is inflected, as far as that is told by its letters.
+func stem(w string) string {
+	for _, r := range w {
+		if unicode.Is(unicode.Hangul, r) {
+			if n := utf8.RuneCountInString(w); n > 2 {
+				_, last := utf8.DecodeLastRuneInString(w)
+				return w[:len(w)-last]
+			}
+			return w
+		}
+		break
+	}
+	for _, end := range [...]string{"ing", "ed", "es", "s"} {
+		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= 4 {
+			return t
+		}
+	}
+	return w
 }
 
 // origin says who is behind a statement.

@@ -27,20 +27,36 @@ func quotations(s string) []string {
 // maxQuotations bounds how many quotations of one statement are looked for.
 const maxQuotations = 64
 
-// unquotable finds a quotation or an error text in s that nobody said; "" if all were found.
-func (e *evidence) unquotable(s string) string {
-	for _, q := range quotations(s) {
-		if len(q) >= minQuotation && !e.quotes(q) {
-			return q
+// misquote is a quotation that nobody said: what stands between the marks, and where it stands with them.
+type misquote struct {
+	text     string
+	from, to int
+	kind     byte // '`', '"' for all other marks, ':' for an error text
+}
+
+// misquoted finds the first quotation or error text in s that nobody said.
+func (e *evidence) misquoted(s string) (misquote, bool) {
+	for _, m := range quoted.FindAllStringSubmatchIndex(s, maxQuotations) {
+		for g := 2; g < len(m); g += 2 {
+			if m[g] < 0 {
+				continue
+			}
+			if q := s[m[g]:m[g+1]]; len(q) >= minQuotation && !e.quotes(q) {
+				kind := byte('"')
+				if s[m[0]] == '`' {
+					kind = '`'
+				}
+				return misquote{q, m[0], m[1], kind}, true
+			}
 		}
 	}
 	at := errorText.FindStringIndex(s)
 	if at == nil {
-		return ""
+		return misquote{}, false
 	}
 	text := strings.TrimSpace(s[at[1]:])
 	if text == "" || e.quotes(text) {
-		return ""
+		return misquote{}, false
 	}
 	// A clause of the writer's may follow the error.
 	first, ends := "", clauseEnd.FindAllStringIndex(head(text, 8192), 32)
@@ -50,14 +66,55 @@ func (e *evidence) unquotable(s string) string {
 		}
 		if m[0] >= minQuotation || i == 0 {
 			if t := text[:m[0]]; t != "" && e.quotes(t) {
-				return ""
+				return misquote{}, false
 			}
 		}
 	}
 	if first == "" {
 		first = text
 	}
-	return first
+	return misquote{first, at[0], at[1], ':'}, true
+}
+
+// inOtherWords stands behind the word for an error whose text is told, not quoted.
+const inOtherWords = ", in other words: "
+
+// own takes the marks of a quotation off what a statement quotes in other words than the record's, since then it is
+// the writer's: code that is spelled anew, of names that are all known, or a text whose words stand together in one
+// place. It reports what was put right, and whether the statement may stand; with a quotation that nobody said in any
+// words it may not.
+func (e *evidence) own(s string) (statement string, changed, ok bool) {
+	for range maxQuotations {
+		q, found := e.misquoted(s)
+		if !found {
+			return s, changed, true
+		}
+		if !(q.kind == '`' && e.spells(q.text) || e.near(q.text, 750)) {
+			return s, changed, false
+		}
+		changed = true
+		if q.kind == ':' {
+			s = s[:q.from] + strings.TrimRight(s[q.from:q.to], ":： \n") + inOtherWords + s[q.to:]
+		} else {
+			s = s[:q.from] + q.text + s[q.to:]
+		}
+	}
+	return s, changed, false
+}
+
+// spells reports whether all names in a piece of code are known.
+func (e *evidence) spells(code string) bool {
+	known := 0
+	for _, id := range identifier.FindAllString(code, maxIdentifiers) {
+		if len(id) < 3 {
+			continue
+		}
+		if !e.has(folded(id)) {
+			return false
+		}
+		known++
+	}
+	return known > 0
 }
 
 // quotes reports whether the pieces of a quotation, where something was left out of it, were all said.

@@ -19,6 +19,7 @@ const (
 	repairInstruction = "instruction"          // an order out of what was read: refused
 	repairState       = "state_not_theirs"     // the same in Current state: code's own words stand there
 	repairQuote       = "quote_not_found"      // a quotation or an error text that nobody said: refused
+	repairUnquoted    = "unquoted"             // a quotation in other words than the record's: its marks were taken off
 	repairAssumed     = "assumed"              // a line that cites nothing: marked
 	repairDated       = "dated"                // a finding that holds for a time: dated
 	repairFileList    = "file_list"            // a bare list of files that were read: refused
@@ -31,7 +32,7 @@ const (
 
 var repairKinds = [...]string{
 	repairDropped, repairReworded, repairKeyReused, repairKey, repairHeading, repairRequest, repairInvented, repairRenumbered,
-	repairConstraint, repairNotUsers, repairNotTheirs, repairInstruction, repairState, repairQuote, repairAssumed, repairDated,
+	repairConstraint, repairNotUsers, repairNotTheirs, repairInstruction, repairState, repairQuote, repairUnquoted, repairAssumed, repairDated,
 	repairFileList, repairURL, repairPath, repairLanguage, repairExcess, repairP0Lost,
 }
 

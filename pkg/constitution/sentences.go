@@ -123,9 +123,10 @@ func split(line string) []string {
 		switch r {
 		case '。', '！', '？':
 		case '.', '!', '?':
-			// "3.5", "e.g. x" and "main.go" hold no end of a sentence: what follows must be a space and no small letter.
+			// "3.5", "main.go" and "e.g. x" hold no end of a sentence: a space must follow, and a small letter behind
+			// it only where what stands before the point is no short form.
 			next, _ := utf8.DecodeRuneInString(strings.TrimLeft(line[end:], " "))
-			if end < len(line) && (line[end] != ' ' || unicode.IsLower(next) && !strings.HasSuffix(line[:end], "!")) {
+			if end < len(line) && (line[end] != ' ' || r == '.' && unicode.IsLower(next) && shortForm(line[from:i])) {
 				continue
 			}
 		default:
@@ -135,6 +136,22 @@ func split(line string) []string {
 		from = end
 	}
 	return append(parts, line[from:])
+}
+
+// shortForms are words that a point shortens, besides those that hold one ("e.g").
+var shortForms = map[string]bool{
+	"etc": true, "vs": true, "cf": true, "approx": true, "incl": true, "excl": true, "resp": true, "no": true, "fig": true, "eq": true, "ca": true,
+	"bzw": true, "usw": true, "evtl": true, "ggf": true, "inkl": true, "ex": true, "dr": true, "mr": true, "mrs": true, "ms": true, "st": true,
+	"min": true, "max": true, "ref": true, "sec": true, "ver": true, "pp": true, "": true,
+}
+
+// shortForm reports whether the last word of s is one that a point shortens, or a number.
+func shortForm(s string) bool {
+	w := strings.ToLower(strings.Trim(s[strings.LastIndexByte(s, ' ')+1:], `([{"'`))
+	if strings.HasPrefix(w, "-") {
+		return false // a flag
+	}
+	return shortForms[w] || strings.Contains(w, ".") && len(w) <= 5 || strings.Trim(w, "0123456789") == "" || len(w) == 1
 }
 
 // prose reports whether a sentence is made of words, and is of a length that a person says in one breath.

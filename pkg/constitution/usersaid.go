@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // userSaid finds the sentences of the user, to hold a proposed constraint against: the law is in the user's words or
@@ -17,6 +18,7 @@ type userSaid struct {
 // unit is a sentence, or a line that is no prose and stands in no fence; earlier constraints are units as well.
 type unit struct {
 	text, folded string
+	prose        bool // what reads as a log or as code is cited only word for word
 }
 
 var keepMark = regexp.MustCompile(`(?i)</?keep>`)
@@ -27,7 +29,7 @@ const commonWord = 256
 func newUserSaid(texts []string, base Digest) *userSaid {
 	u := &userSaid{by: map[string][]int{}}
 	seen := map[string]bool{}
-	add := func(s, of string) {
+	add := func(s, of string, prose bool) {
 		f := unended(folded(of))
 		if f == "" || len(s) > maxSentence || seen[f] {
 			return
@@ -36,12 +38,12 @@ func newUserSaid(texts []string, base Digest) *userSaid {
 		for w := range contentWords(f) {
 			u.by[w] = append(u.by[w], len(u.units))
 		}
-		u.units = append(u.units, unit{s, f})
+		u.units = append(u.units, unit{s, f, prose})
 	}
 	for _, s := range [...]Section{Constraints, Decisions} {
 		for _, f := range base.Facts[s] {
 			if s == Constraints || f.P0(s) {
-				add(f.text(), f.Statement)
+				add(f.text(), f.Statement, true)
 			}
 		}
 	}
@@ -51,10 +53,10 @@ func newUserSaid(texts []string, base Digest) *userSaid {
 	for _, t := range texts {
 		t = keepMark.ReplaceAllString(t, "")
 		for _, s := range sentences(t) {
-			add(s, s)
+			add(s, s, true)
 		}
 		for _, l := range ownLines(t) {
-			add(l, l)
+			add(l, l, !notProse.MatchString(l))
 		}
 	}
 	return u
@@ -91,12 +93,27 @@ func contentWords(f string) map[string]bool {
 	for i, m := range list {
 		switch {
 		case m.weight >= wordWeight:
-			set[strings.TrimSuffix(f[m.from:m.to], "s")] = true // one file, two files
+			set[wordStem(f[m.from:m.to])] = true // one file, two files
 		case i+1 < len(list) && list[i+1].from == m.to && list[i+1].weight < wordWeight:
 			set[f[m.from:list[i+1].to]] = true
 		}
 	}
 	return set
+}
+
+// wordStem is a folded word as sentences are told apart by it: without the plural's s; of a Korean one its first two
+// syllables, since particles and endings follow.
+func wordStem(w string) string {
+	for n, i := 0, 0; i < len(w); n++ {
+		r, size := utf8.DecodeRuneInString(w[i:])
+		if !unicode.Is(unicode.Hangul, r) {
+			break
+		}
+		if i += size; n == 1 {
+			return w[:i]
+		}
+	}
+	return strings.TrimSuffix(w, "s")
 }
 
 // cite finds the user's own words for a proposed constraint, "" if there are none. A statement that stands inside a
@@ -115,7 +132,11 @@ func (u *userSaid) cite(statement string) string {
 		if len(strings.Fields(qf)) < 3 && !(spaceless(qf) && len([]rune(qf)) >= 6) {
 			continue
 		}
-		if s := u.holding(qf, contentWords(qf)); s != "" {
+		words := contentWords(qf)
+		if len(words) < 2 {
+			continue // "yeah, do it all" limits nothing
+		}
+		if s := u.holding(qf, words); s != "" {
 			return s
 		}
 	}
@@ -214,6 +235,9 @@ func (u *userSaid) nearest(words map[string]bool) string {
 	}
 	best, most := -1, 0
 	for i, n := range hits {
+		if !u.units[i].prose {
+			continue
+		}
 		if n > most || n == most && best >= 0 && (len(u.units[i].text) < len(u.units[best].text) ||
 			len(u.units[i].text) == len(u.units[best].text) && i < best) {
 			best, most = i, n
@@ -222,7 +246,27 @@ func (u *userSaid) nearest(words map[string]bool) string {
 	if most < 2 || most*5 < len(words)*3 {
 		return ""
 	}
-	return u.units[best].text
+	return about(u.units[best].text, words)
+}
+
+// about is s from the first of its sentences that holds one of the words to the last.
+func about(s string, words map[string]bool) string {
+	from, to, at := -1, 0, 0
+	for _, part := range split(s) {
+		at += len(part)
+		for w := range contentWords(folded(part)) {
+			if words[w] {
+				if from < 0 {
+					from = at - len(part)
+				}
+				to = at
+			}
+		}
+	}
+	if from < 0 {
+		return s
+	}
+	return strings.TrimSpace(s[from:to])
 }
 
 func sortedKeysOf(m map[string]bool) []string {

@@ -48,6 +48,9 @@ func TestASentenceWrappedOverLinesIsOne(t *testing.T) {
 		{"log that is wrapped", "$ TruncatedText now stops at the first and only\nnever shows the rest of it.", ""},
 		{"two sentences on lines of their own", "Write the reader of the import files first\nNever use regular expressions.", "Never use regular expressions."},
 		{"a short line", "Please:\nnever push.", "never push."},
+		{"small letters", "make it fast. never push to main. i'll look at it later", "never push to main."},
+		{"short forms", "never push, e.g. to main, etc. without asking", "never push, e.g. to main, etc. without asking"},
+		{"a flag", "it broke with -r. themes must never break it", "themes must never break it"},
 		{"a list", "- never push the branch to the main repository\n- take care of all the tests in the meantime", "never push the branch to the main repository"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
