@@ -180,12 +180,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 		anchor = observe(anchor, u, req.GrowthOnly)
 		s.state.SetAnchor(anchor)
 	}
-	ein := engine.Input{
-		Boundary: req.Boundary, Budget: budget, Model: in.req.Model,
-		Instructions: in.req.InstructionBytes, Tools: in.req.ToolBytes, Outside: len(in.req.Body) - (in.req.Array.To - in.req.Array.From),
-		Recall: c.Tools.Recall(in.req.ToolNames), Rejected: req.Rejected, Access: c.Tools.FileAccess,
-		FoldsAhead: c.Queue != nil, ColdCache: s.cold(c), Manual: req.Manual,
-	}
+	ein := c.input(s, in, req, budget)
 	if s.state.Fires(ein) || ein.ColdCache {
 		if ein.Minted, ein.Ready, err = c.Store.Available(ctx, s.key); err != nil && !errors.Is(err, store.ErrNoTask) {
 			return nil, fmt.Errorf("read what is available: %w", err)
@@ -236,6 +231,16 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 	s.landed(head, in, frame, res.messages)
 	res.Seq, res.Fence = head.Seq, c.Log.Fence(s.key, head.Seq)
 	return res, nil
+}
+
+// input is what a boundary is decided on, beside the state and what is available.
+func (c *Compactor) input(s *session, in *incoming, req Request, budget engine.Budget) engine.Input {
+	return engine.Input{
+		Boundary: req.Boundary, Budget: budget, Model: in.req.Model,
+		Instructions: in.req.InstructionBytes, Tools: in.req.ToolBytes, Outside: len(in.req.Body) - (in.req.Array.To - in.req.Array.From),
+		Recall: c.Tools.Recall(in.req.ToolNames), Rejected: req.Rejected, Access: c.Tools.FileAccess,
+		FoldsAhead: c.Queue != nil, ColdCache: s.cold(c), Manual: req.Manual,
+	}
 }
 
 // unreduced is the report of a boundary whose reduced view the validator refused.

@@ -26,7 +26,8 @@ type FoldCall struct {
 	Model  string // that the agent's own request names
 	Room   int    // permille of the window that is left below the hard limit: the less, the more urgent
 	// Prefix is the agent's own request up to the end of the span, as the provider has seen it: a whole body whose
-	// message array ends before the first message that stays. It is nil for a drift reset, whose span was not sent so.
+	// message array ends before the first message that stays. It is nil for a drift reset, whose span was not sent so, and may be
+	// called until the Folder or the Queue returns.
 	Prefix func() ([]byte, error)
 	// InFlight says that this fold was queued before and has not landed yet.
 	InFlight bool
