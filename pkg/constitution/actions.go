@@ -135,7 +135,7 @@ func (a *action) failure(result *engine.Block) (text string, failed bool) {
 }
 
 // complains is what an output says when something went wrong, not merely missing.
-var complains = regexp.MustCompile(`(?i)no such file|not found|\berror\b|denied|cannot|can't|can’t|fatal|\bfailed\b|invalid|usage:`)
+var complains = regexp.MustCompile(`(?i)no such file|not found|\berror\b|denied|cannot|can't|can’t|fatal|\bfailed\b|invalid|unable|conflict|usage:`)
 
 // searches reports whether the last command of a line looks for something: its status 1 says that it found nothing,
 // or a difference, and rules out no approach.

@@ -160,6 +160,12 @@ func (a *adoption) pass(p *proposal) {
 	}
 	next := Digest{}
 	fresh := map[string]bool{} // topics that this pass has given
+	said := map[string]bool{}  // what is said, by section and bare words
+	for s := Deliverables; s <= Archived; s++ {
+		for _, f := range a.d.Facts[s] {
+			said[topicOf(s, bareWords(f.text()))] = true
+		}
+	}
 	for _, line := range p.lines {
 		f, s := line.fact, line.section
 		if old, used := at[topicOf(s, f.Key)]; used && s == Constraints && known[f.text()] {
@@ -195,6 +201,12 @@ func (a *adoption) pass(p *proposal) {
 			}
 			continue
 		}
+		bare := topicOf(to, bareWords(f.text()))
+		if _, used := at[topicOf(to, f.Key)]; !used && to != Constraints && to != Deliverables && said[bare] {
+			a.repairs[repairReworded]++ // it stands under another topic
+			continue
+		}
+		said[bare] = true
 		if to == Constraints {
 			part, whole := a.within(f, next.Facts[Constraints])
 			if whole {

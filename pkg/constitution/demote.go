@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 )
 
 // Demote brings d to at most limit tokens in the constitution's order, and stops as soon as it is there:
@@ -13,8 +14,9 @@ import (
 //   - P3: findings become pointers in Archived, oldest first;
 //   - P2: ruled out, decisions, constraints that are not about safety, oldest first; what shares no word with the
 //     goal goes before the rest;
-//   - what is too short to gain by a pointer stays in its section until nothing else is left; then, while more than
-//     keepFacts such lines are there, the oldest become one line that says how many they were;
+//   - what is too short to gain by a pointer stays in its section until nothing else is left; then the oldest facts
+//     become one line that says how many they were, findings before the rest, down to keepFacts or to the share that
+//     is theirs beside a long log;
 //   - P1: notes of deliverables shrink, their paths stay.
 //
 // The request log takes shorter forms by its own bounds (DESIGN §6), whether or not the digest is over the limit.
@@ -113,20 +115,17 @@ var p2 = [...]Section{RuledOut, Decisions, Constraints}
 func (m *demotion) round() {
 	goal := wordSet(m.d.State.Goal)
 	m.state(stateGist, keepList, gistBytes)
-	m.archive(Findings, false, func(Fact) bool { return true })
+	m.archive(Findings, func(Fact) bool { return true })
 	m.headlines()
 	for _, idle := range [...]bool{true, false} {
 		for _, s := range p2 {
-			m.archive(s, false, func(f Fact) bool { return !m.p0[s][f.Key] && !(idle && bears(goal, f.Statement)) })
+			m.archive(s, func(f Fact) bool { return !m.p0[s][f.Key] && !(idle && bears(goal, f.Statement)) })
 		}
 	}
 	m.headlines()
-	m.gather()
-	m.measure()
-	m.archive(Findings, true, func(Fact) bool { return true })
-	for _, s := range p2 {
-		m.archive(s, true, func(f Fact) bool { return !m.p0[s][f.Key] })
-	}
+	m.gather(goal, Findings)
+	m.gather(goal, Findings, RuledOut, Decisions)
+	m.gather(goal, Findings, RuledOut, Decisions, Constraints)
 	m.notes()
 	m.state(stateFloor, keepFloor, headlineBytes)
 }
@@ -158,16 +157,15 @@ func (m *demotion) state(n, keep, note int) {
 	m.measure()
 }
 
-// archive moves the facts of s for which may is true, oldest first, while the digest is over its limit. Without
-// force only those move that are longer than what is left of them; with it each goes on into the one line that
-// counts.
-func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
+// archive moves the facts of s for which may is true, oldest first, while the digest is over its limit: those that are
+// longer than what is left of them.
+func (m *demotion) archive(s Section, may func(Fact) bool) {
 	if !m.over() {
 		return
 	}
 	kept := m.d.Facts[s][:0:0]
 	for i, f := range m.d.Facts[s] {
-		if !m.over() || force && m.facts <= keepFacts {
+		if !m.over() {
 			kept = append(kept, m.d.Facts[s][i:]...)
 			break
 		}
@@ -175,7 +173,7 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 		for m.keys[a.Key] || a.Key == gathered {
 			a.Key = nextKey(a.Key)
 		}
-		if !force && factSize(a) >= factSize(f) || !may(f) {
+		if factSize(a) >= factSize(f) || !may(f) {
 			kept = append(kept, f)
 			continue
 		}
@@ -183,9 +181,6 @@ func (m *demotion) archive(s Section, force bool, may func(Fact) bool) {
 		m.age[Archived][a.Key] = m.age[s][f.Key]
 		m.size += factSize(a) - factSize(f)
 		m.d.Facts[Archived] = append(m.d.Facts[Archived], a)
-		if force {
-			m.gather()
-		}
 	}
 	m.d.Facts[s] = kept
 	m.measure()
@@ -227,13 +222,16 @@ var givenUp = regexp.MustCompile(`(?s)^([^\n]+) failed at step \d+; error:\n(.+)
 func telling(text string) string {
 	last := ""
 	for l := range strings.Lines(text) {
-		if l = oneLine(l); l == "" || exitLine.MatchString(l) {
+		if l = oneLine(l); !strings.ContainsFunc(l, unicode.IsLetter) || exitLine.MatchString(l) {
 			continue
 		}
 		if complains.MatchString(l) {
 			return l
 		}
 		last = l
+	}
+	if last == "" {
+		return oneLine(text)
 	}
 	return last
 }
@@ -260,7 +258,7 @@ func (m *demotion) headlines() {
 		if !m.over() {
 			return
 		}
-		if short := NewFact(f.Key, gist(f.Statement, headlineBytes)); factSize(short) < factSize(f) && f.Key != gathered {
+		if short := withStatement(f, gist(f.Statement, headlineBytes)); factSize(short) < factSize(f) && f.Key != gathered {
 			m.size += factSize(short) - factSize(f)
 			m.d.Facts[Archived][i] = short
 		}
@@ -279,18 +277,23 @@ var gatheredLine = regexp.MustCompile(`^([0-9]{1,9})` + gatheredWords)
 
 func isGathered(f Fact) bool { return f.Key == gathered && gatheredLine.MatchString(f.Statement) }
 
-// keepFacts is how many facts keep a line of their own, if only their gist, however small the limit: a log of
-// requests that fills the whole of it must not cost every finding.
-const keepFacts = 12
+// keepFacts is how many facts keep a line of their own, if only their gist, however small the limit; more do as long
+// as they take no more than a keepShare-th of what the request log takes. A log of requests that fills the whole of the
+// limit must not cost every finding.
+const (
+	keepFacts = 12
+	keepShare = 4
+)
 
 // named is how many topics the line still names.
 const named = 8
 
-// gather makes the oldest facts one line, as many as it takes: archived ones, findings that are too short to gain by
-// being archived, and attempts that came right.
-func (m *demotion) gather() {
+// gather makes the oldest facts one line, as many as it takes: archived ones, attempts that came right, and those of
+// the given sections, which are too short to gain by being archived.
+func (m *demotion) gather(goal map[string]bool, from ...Section) {
 	facts := m.d.Facts[Archived]
-	if !m.over() || m.facts <= keepFacts {
+	left := m.room()
+	if !m.over() || m.facts <= keepFacts || left <= 0 {
 		return
 	}
 	count := 0
@@ -318,12 +321,13 @@ func (m *demotion) gather() {
 		m.size += size
 	}
 	gone := [sections]map[string]bool{}
-	for _, v := range m.oldest(facts) {
-		if !m.over() || m.facts <= keepFacts {
+	for _, v := range m.oldest(goal, facts, from) {
+		if !m.over() || m.facts <= keepFacts || left <= 0 {
 			break
 		}
 		count++
 		m.facts--
+		left -= factSize(v.fact)
 		topics = append(topics, v.fact.Key)
 		topics = topics[max(0, len(topics)-named):]
 		if gone[v.section] == nil {
@@ -341,7 +345,7 @@ func (m *demotion) gather() {
 		topics = nil
 		m.size += factSize(line()) - size
 	}
-	for _, s := range [...]Section{RuledOut, Findings, Archived} {
+	for s := Decisions; s <= Archived; s++ {
 		list := m.d.Facts[s]
 		if s == Archived {
 			list = facts
@@ -355,7 +359,46 @@ func (m *demotion) gather() {
 		m.d.Facts[s] = list
 	}
 	m.keys[gathered] = true
+	m.settle()
 	m.d.Facts[Archived] = append([]Fact{line()}, m.d.Facts[Archived]...)
+	m.measure()
+}
+
+// settle moves findings that are older than an archived one to it, as they are, so that the next fold too knows which
+// are the oldest.
+func (m *demotion) settle() {
+	newest := -1
+	for _, f := range m.d.Facts[Archived] {
+		newest = max(newest, m.age[Archived][f.Key])
+	}
+	m.d.Facts[Findings] = slices.DeleteFunc(slices.Clone(m.d.Facts[Findings]), func(f Fact) bool {
+		age := m.age[Findings][f.Key]
+		if age >= newest || m.keys[f.Key] || f.Key == gathered {
+			return false
+		}
+		m.keys[f.Key] = true
+		m.age[Archived][f.Key] = age
+		m.d.Facts[Archived] = append(m.d.Facts[Archived], f)
+		return true
+	})
+	slices.SortStableFunc(m.d.Facts[Archived], func(a, b Fact) int { return m.age[Archived][a.Key] - m.age[Archived][b.Key] })
+}
+
+// room is how many bytes the facts take beyond what is left to them whatever the limit.
+func (m *demotion) room() int {
+	n := 0
+	for _, r := range m.d.Requests {
+		n -= r.size()
+	}
+	n /= keepShare
+	for s := Decisions; s <= Archived; s++ {
+		for _, f := range m.d.Facts[s] {
+			if !m.p0[s][f.Key] && !(s == Archived && isGathered(f)) {
+				n += factSize(f)
+			}
+		}
+	}
+	return n
 }
 
 // aged is a fact with the section that it stands in.
@@ -365,19 +408,28 @@ type aged struct {
 	age     int
 }
 
-// oldest are the facts that gather may take, the oldest first.
-func (m *demotion) oldest(facts []Fact) []aged {
+// oldest are the facts that gather may take, the oldest first; of the second priority those first that do not bear on
+// the goal.
+func (m *demotion) oldest(goal map[string]bool, facts []Fact, from []Section) []aged {
 	var list []aged
-	for _, f := range m.d.Facts[RuledOut] {
-		if !m.p0[RuledOut][f.Key] && strings.Contains(f.Statement, mendedWords) {
-			list = append(list, aged{RuledOut, f, -2 * ages})
-		}
-	}
 	for _, f := range facts {
 		list = append(list, aged{Archived, f, m.age[Archived][f.Key]})
 	}
-	for _, f := range m.d.Facts[Findings] {
-		list = append(list, aged{Findings, f, m.age[Findings][f.Key]})
+	for s := Decisions; s < Archived; s++ {
+		for _, f := range m.d.Facts[s] {
+			mended := s == RuledOut && strings.Contains(f.Statement, mendedWords)
+			if m.p0[s][f.Key] || !mended && !slices.Contains(from, s) {
+				continue
+			}
+			age := m.age[s][f.Key]
+			switch {
+			case mended:
+				age -= 3 * ages
+			case s != Findings && !bears(goal, f.Statement):
+				age -= ages
+			}
+			list = append(list, aged{s, f, age})
+		}
 	}
 	slices.SortStableFunc(list, func(a, b aged) int { return a.age - b.age })
 	return list

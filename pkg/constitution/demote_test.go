@@ -19,6 +19,7 @@ func TestTheNewestFactsKeepTheirLines(t *testing.T) {
 		}
 		d.Facts[Findings] = append(d.Facts[Findings], NewFact(fmt.Sprintf("answer-to-%d", i), s))
 	}
+	d.Requests[0].Text = d.Requests[0].Text[:400] // a fourth of it is less than what keeps its line anyway
 	short := Demote(d, 100, 0)
 	if err := short.Check(); err != nil {
 		t.Fatal(err)
@@ -74,6 +75,63 @@ func TestASearchThatFindsNothingHasNotFailed(t *testing.T) {
 	} {
 		if got := searches(command); got != want {
 			t.Errorf("%q: %v", command, got)
+		}
+	}
+}
+
+// Beside a long log more facts keep a line than beside a short one; the ages hold over a second fold.
+func TestALongLogLeavesTheFactsAShare(t *testing.T) {
+	var d Digest
+	for i := range 12 {
+		d.Requests = append(d.Requests, NewRequest(i+1, strings.Repeat("words of the user ", 60)))
+	}
+	for i := range 80 {
+		d.Facts[Findings] = append(d.Facts[Findings], NewFact(fmt.Sprintf("finding-%02d", i), strings.Repeat("found ", 3+i%3*20)))
+	}
+	for i := range 4 {
+		d.Facts[Decisions] = append(d.Facts[Decisions], NewFact(fmt.Sprintf("decision-%02d", i), "the table was chosen"))
+	}
+	for range 3 {
+		d = Demote(d, 500, 0)
+		if err := d.Check(); err != nil {
+			t.Fatal(err)
+		}
+		facts := slices.Concat(d.Facts[Archived][1:], d.Facts[Findings])
+		size := 0
+		for i, f := range facts {
+			size += factSize(f)
+			if want := fmt.Sprintf("finding-%02d", 80-len(facts)+i); f.Key != want {
+				t.Errorf("fact %d is %s, want %s: the oldest go first", i, f.Key, want)
+			}
+		}
+		log := 0
+		for _, r := range d.Requests {
+			log += r.size()
+		}
+		if len(facts) <= keepFacts || size > log/keepShare || size < log/keepShare/2 {
+			t.Errorf("%d facts of %d bytes beside a log of %d", len(facts), size, log)
+		}
+		if len(d.Facts[Decisions]) != 4 {
+			t.Error("decisions went before findings")
+		}
+		if diff := Render(Demote(d, 500, 0)); diff != Render(d) {
+			t.Errorf("a second way down changes it:\n%s\n%s", Render(d), diff)
+		}
+	}
+}
+
+// A line that is cut keeps its marks: what was assumed does not become true by losing words.
+func TestACutLineKeepsItsMarks(t *testing.T) {
+	d := Digest{Requests: []Request{NewRequest(1, "go on")}}
+	for i := range 40 {
+		d.Facts[Findings] = append(d.Facts[Findings], Fact{Key: fmt.Sprint("f-", i), Statement: strings.TrimSpace(strings.Repeat("a guess of some length ", 20)), AsOf: "2026-12-01", Confidence: Assumed})
+	}
+	d.State.Goal = "go on"
+	for _, limit := range [...]int{2000, 800, 400, 100} {
+		for _, f := range Demote(d, limit, 0).Facts[Archived] {
+			if !isGathered(f) && (f.Confidence != Assumed || f.AsOf == "") {
+				t.Fatalf("limit %d: %+v", limit, f)
+			}
 		}
 	}
 }

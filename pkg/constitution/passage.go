@@ -197,15 +197,12 @@ func (v *voice) near(words []string, weights []int, need, window int) bool {
 
 // stem is a folded word without the ending by which it is inflected, as far as that is told by its letters.
 func stem(w string) string {
-	for _, r := range w {
-		if unicode.Is(unicode.Hangul, r) {
-			if n := utf8.RuneCountInString(w); n > 2 {
-				_, last := utf8.DecodeLastRuneInString(w)
-				return w[:len(w)-last]
-			}
-			return w
+	if first, _ := utf8.DecodeRuneInString(w); unicode.Is(unicode.Hangul, first) {
+		if utf8.RuneCountInString(w) > 2 {
+			_, last := utf8.DecodeLastRuneInString(w)
+			return w[:len(w)-last]
 		}
-		break
+		return w
 	}
 	for _, end := range [...]string{"ing", "ed", "es", "s"} {
 		if t, ok := strings.CutSuffix(w, end); ok && len(t) >= 4 {

@@ -26,6 +26,25 @@ func sameSubject(a, b string) bool {
 	return shared*3 >= min(len(x), len(y))
 }
 
+// little are the words that a sentence may gain or lose and still be the same, word for word.
+var little = map[string]bool{
+	"a": true, "an": true, "the": true, "is": true, "was": true, "are": true, "were": true, "be": true, "been": true, "has": true, "have": true, "had": true,
+	"that": true, "which": true, "its": true, "it": true,
+}
+
+// bareWords is what a statement says without its little words, marks and capitals, in order. Equal bare words are one
+// statement.
+func bareWords(s string) string {
+	var b strings.Builder
+	for _, w := range strings.Fields(folded(head(s, 4096))) {
+		w = strings.TrimFunc(w, func(r rune) bool { return strings.ContainsRune(".,;:!?()[]{}\"'-–—。、，；：「」", r) })
+		if w != "" && !little[w] {
+			b.WriteString(w + " ")
+		}
+	}
+	return b.String()
+}
+
 // wordSet is the words of s that carry meaning: four letters or more, or pairs of letters in a script that does
 // not put spaces between words.
 func wordSet(s string) map[string]bool {
