@@ -135,10 +135,16 @@ func (d *decision) doFold(k int, tier Tier, enough int, fold FoldFunc) bool {
 	sum := fold(f)
 	if sum.Source == 0 && tier != TierBreakFloor {
 		d.r.Notes = append(d.r.Notes, "the fold was cancelled by a hook")
+		d.cancelled = true
 		return false
 	}
 	sum.Coverage, sum.Steps = f.Coverage, f.Steps
 	return d.take(k, &sum)
+}
+
+// mustFold reports whether a cancelled fold is made by ④, which nobody can cancel: the view cannot be sent else.
+func (d *decision) mustFold() bool {
+	return d.cancelled && d.fold == nil && (d.in.Rejected || d.size() > d.limitHard())
 }
 
 // realGain is what a summary that is there saves in the place of the steps before k.

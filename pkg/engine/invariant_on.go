@@ -14,10 +14,15 @@ func (s *State) decideTwice(in Input, fold FoldFunc) Output {
 		kept = append(kept, fold(f))
 		return kept[len(kept)-1]
 	})
-	if len(kept) > 1 {
-		panic(fmt.Sprintf("law 9: %d folds in one climb", len(kept)))
+	if n := len(kept); n > 2 || n == 2 && kept[0].Source != 0 {
+		panic(fmt.Sprintf("law 9: %d folds in one climb", n))
 	}
-	again := s.decide(in, func(Fold) Summary { return kept[0] })
+	answers := kept
+	again := s.decide(in, func(Fold) Summary {
+		sum := answers[0]
+		answers = answers[1:]
+		return sum
+	})
 	if !reflect.DeepEqual(out, again) {
 		panic(fmt.Sprintf("law 2: same inputs, another output: %+v, then %+v", out, again))
 	}

@@ -22,7 +22,7 @@ func (d *decision) preflight(fold FoldFunc) {
 		}
 		return
 	}
-	if d.doFold(k, TierNone, enough, fold) {
+	if d.doFold(k, TierNone, enough, fold) || d.mustFold() && d.doFold(k, TierBreakFloor, enough, fold) {
 		d.rise(TierNone, before)
 		d.r.Outcome = Folded
 	}
@@ -261,6 +261,10 @@ func (d *decision) carryOut(p *plan, super map[int]bool, fold FoldFunc) {
 		d.breakShrink(from, super)
 	}
 	foldTier := p.foldTier
+	if d.mustFold() {
+		d.doFold(p.foldK, TierBreakFloor, d.limit(), fold)
+		foldTier = TierBreakFloor
+	}
 	if d.exchange(before) {
 		foldTier = TierShrink
 	}

@@ -99,10 +99,10 @@ func (r *run) extend() {
 
 // fold answers with a digest whose size only the coverage decides: mostly small, sometimes larger than its span.
 func (r *run) fold(f engine.Fold) engine.Summary {
-	r.folds++
 	if r.cancels && f.Coverage[2] < 60 && f.Tier != engine.TierBreakFloor {
 		return engine.Summary{}
 	}
+	r.folds++
 	return r.answer(f)
 }
 

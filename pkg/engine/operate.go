@@ -54,7 +54,8 @@ type AppliedForm struct {
 }
 
 // Decide runs the operation at one boundary: strip, clamp, measure, and only under pressure reduce (DESIGN §3).
-// The state is not changed: [State.Commit] takes the decision in. fold is called at most once (law 9).
+// The state is not changed: [State.Commit] takes the decision in. fold is called at most once
+// (law 9), and once more, for ④, where the first was cancelled and the view cannot be sent without.
 func (s *State) Decide(in Input, fold FoldFunc) Output { return s.decideTwice(in, fold) }
 
 func (s *State) decide(in Input, fold FoldFunc) Output {
@@ -99,6 +100,7 @@ type decision struct {
 	foldK int // steps before this one are folded by this boundary; 0: none
 
 	foldSaves Size
+	cancelled bool  // somebody cancelled the fold of this boundary
 	ahead     *Fold // asked for by a pass that is held for it
 
 	floors

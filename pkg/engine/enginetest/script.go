@@ -276,7 +276,7 @@ func (e *Script) compact() string {
 	asked := 0
 	out := e.s.Decide(e.in, func(f engine.Fold) engine.Summary {
 		asked++
-		if e.cancel {
+		if e.cancel && f.Tier != engine.TierBreakFloor {
 			return engine.Summary{}
 		}
 		return Fold(e.fold * 4)(f)
