@@ -95,6 +95,7 @@ func (h *Hooks) post(ctx context.Context, to string, e told) (Verdict, error) {
 	}
 	defer func() { _ = resp.Body.Close() }() // everything that matters was read, or will not be
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	answer = bytes.TrimPrefix(answer, []byte("\uFEFF")) // some servers begin with a byte order mark
 	switch {
 	case err != nil:
 		return Verdict{}, late(err)

@@ -48,7 +48,7 @@ func TestCalls(t *testing.T) {
 			_, _ = io.WriteString(w, `{"cancel":true,"keep":[" the key is in the vault "],"guidance":" dwell on the schema "}`+"\n")
 			return
 		}
-		_, _ = io.WriteString(w, `{"text":"## Findings\nc: d\n","keep":["é"]}`)
+		_, _ = io.WriteString(w, "\uFEFF"+`{"text":"## Findings\nc: d\n","keep":["é"]}`)
 	})
 	h := &hook.Hooks{Before: url, After: url}
 	before, err := h.BeforeFold(t.Context(), event)

@@ -48,6 +48,7 @@ func TestBodyIsRefused(t *testing.T) {
 		`{"model":"other"}`:           `asks for the model "other"`,
 		`{"model":7}`:                 `asks for the model "7"`,
 		`{"model":"m","stream":true}`: "leave stream out",
+		`{"model":"m","stream_options":{"include_usage":true}}`: "allowed beside a stream alone",
 	} {
 		_, err := open(t, "openai:m", s.URL).Complete(t.Context(), llm.Request{Body: []byte(body)})
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.HasPrefix(err.Error(), "ask openai:m: ") {

@@ -9,12 +9,15 @@ import (
 	"io"
 	"net/http"
 	"net/url"
+	"strings"
 
 	"github.com/tidwall/gjson"
 )
 
 // maxAnswer bounds what is read of an answer.
 const maxAnswer = 16 << 20
+
+const byteOrderMark = "\uFEFF"
 
 type client struct {
 	Config
@@ -60,6 +63,7 @@ func (c *client) attempt(ctx context.Context, path string, body []byte) (Respons
 	}
 	defer func() { _ = resp.Body.Close() }() // everything that matters was read, or will not be
 	answer, err := io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	answer = bytes.TrimPrefix(answer, []byte(byteOrderMark)) // some servers on Windows begin with one
 	switch {
 	case err != nil:
 		return Response{}, c.unanswered(ctx, err)
@@ -67,6 +71,8 @@ func (c *client) attempt(ctx context.Context, path string, body []byte) (Respons
 		return Response{}, c.refusal(resp.StatusCode, resp.Header, answer)
 	case len(answer) > maxAnswer:
 		return Response{}, c.misread(resp.StatusCode, fmt.Sprintf("the answer is longer than %d bytes", maxAnswer))
+	case !json.Valid(answer) && strings.HasPrefix(resp.Header.Get("Content-Type"), "text/event-stream"):
+		return Response{}, c.misread(resp.StatusCode, "the answer is a stream though none was asked for; turn streaming off at the server")
 	case !json.Valid(answer):
 		return Response{}, c.misread(resp.StatusCode, "the answer is not JSON; is the base URL that of a model server?")
 	}

@@ -56,6 +56,8 @@ func (e *Error) Error() string {
 		fmt.Fprintf(&b, " (attempt %d)", e.Attempts)
 	}
 	switch e.Status {
+	case http.StatusMovedPermanently, http.StatusFound, http.StatusSeeOther, http.StatusTemporaryRedirect, http.StatusPermanentRedirect:
+		b.WriteString("; a redirect is not followed, since it would carry the key to another host: set the base URL to the address that it leads to")
 	case http.StatusUnauthorized, http.StatusForbidden:
 		b.WriteString("; check " + keyEnv[e.Provider])
 	case http.StatusNotFound:

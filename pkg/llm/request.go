@@ -70,6 +70,8 @@ func (c *client) checkBody(body []byte) error {
 		return errors.New("the request's body is not a JSON object")
 	case v.Get("stream").Bool():
 		return errors.New("the request's body asks for a stream; leave stream out of it")
+	case v.Get("stream_options").IsObject(): // the provider would refuse it
+		return errors.New("the request's body has stream_options, which are allowed beside a stream alone; leave them out")
 	case model.Exists() && model.String() != c.Model:
 		return fmt.Errorf("the request's body asks for the model %q; send it to that model's client", model.String())
 	}
