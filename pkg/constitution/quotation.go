@@ -80,16 +80,16 @@ func (e *evidence) misquoted(s string) (misquote, bool) {
 const inOtherWords = ", in other words: "
 
 // own takes the marks of a quotation off what a statement quotes in other words than the record's, since then it is
-// the writer's: code that is spelled anew, of names that are all known, or a text whose words stand together in one
-// place. It reports what was put right, and whether the statement may stand; with a quotation that nobody said in any
-// words it may not.
+// the writer's: code that is spelled anew, of names that are all known; a text that leaves words out; an error whose
+// words stand together in one place. It reports what was put right, and whether the statement may stand; with a
+// quotation that nobody said in any words it may not.
 func (e *evidence) own(s string) (statement string, changed, ok bool) {
 	for range maxQuotations {
 		q, found := e.misquoted(s)
 		if !found {
 			return s, changed, true
 		}
-		if !(q.kind == '`' && e.spells(q.text) || e.near(q.text, 750)) {
+		if !(q.kind == '`' && e.spells(q.text) || q.kind == ':' && e.near(q.text, 750) || e.abridges(q.text)) {
 			return s, changed, false
 		}
 		changed = true
@@ -100,6 +100,65 @@ func (e *evidence) own(s string) (statement string, changed, ok bool) {
 		}
 	}
 	return s, changed, false
+}
+
+// How far apart the words of a quotation may stand that leaves some out, and how many places are looked at.
+const (
+	abridgedGap    = 80
+	abridgedPlaces = 64
+)
+
+var negations = regexp.MustCompile(`(?i)\b(?:no|not|never|none|nothing|nobody|cannot|without|neither|nor)\b|n't\b`)
+
+// abridges reports whether somebody said all the words of a quotation in their order, with others between them, and
+// denied as often as it does.
+func (e *evidence) abridges(quotation string) bool {
+	var words []string
+	for _, w := range strings.Fields(folded(quotation)) {
+		if w = strings.Trim(w, ".,;:!?()[]{}\"'-"); w != "" {
+			words = append(words, w)
+		}
+	}
+	if len(words) < 3 || len(words) > maxMarks {
+		return false
+	}
+	denied := len(negations.FindAllString(folded(quotation), -1))
+	for _, v := range [...]*voice{e.user, e.agent, e.law, e.tool, e.told} {
+		rare, places := -1, []int(nil)
+		for k, w := range words {
+			if at := v.places(w, abridgedPlaces+1); rare < 0 || len(at) < len(places) {
+				rare, places = k, at
+			}
+		}
+		said := v.text.String()
+		for _, at := range places[:min(len(places), abridgedPlaces)] {
+			if from, to, ok := around(said, words, rare, at); ok && len(negations.FindAllString(said[from:to], -1)) == denied {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// around finds the words before and behind the one at a place, each not far from the last.
+func around(said string, words []string, k, at int) (from, to int, ok bool) {
+	from, to = at, at+len(words[k])
+	for j := k - 1; j >= 0; j-- {
+		low := max(0, from-abridgedGap-len(words[j]))
+		i := strings.LastIndex(said[low:from], words[j])
+		if i < 0 {
+			return 0, 0, false
+		}
+		from = low + i
+	}
+	for j := k + 1; j < len(words); j++ {
+		i := strings.Index(said[to:min(len(said), to+abridgedGap+len(words[j]))], words[j])
+		if i < 0 {
+			return 0, 0, false
+		}
+		to += i + len(words[j])
+	}
+	return from, to, !strings.ContainsRune(said[from:to], 0)
 }
 
 // spells reports whether all names in a piece of code are known.
