@@ -20,7 +20,7 @@ const whole = 400
 // ask it and hand what it says to [Table.Finish].
 func (t *Table) Mint(c Call, o Options) (form engine.Form, ok bool, err error) {
 	r := t.Rule(c.Name)
-	if isRecall(c.Name) || c.Tokens() < o.precompact() || formAlready(c) {
+	if answersRecall(c) || c.Tokens() < o.precompact() || formAlready(c) {
 		return engine.Form{}, false, nil
 	}
 	switch {

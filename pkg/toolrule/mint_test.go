@@ -304,6 +304,28 @@ func TestRecallIsNeverMinted(t *testing.T) {
 	}
 }
 
+// An answer of the recovery tool is known by its mark where a host calls every tool by one name, or puts words of its own
+// before the result; a mark further in is a quotation.
+func TestRecallIsKnownByItsMark(t *testing.T) {
+	big := strings.Repeat("line of output\n", 4000)
+	answer := toolrule.RecallMark + "t1/toolu_01 of task t1, Read at step 3; 4000 lines of output]\n" + big
+	for _, c := range []struct {
+		name, text string
+		minted     bool
+	}{
+		{"use_mcp_tool", answer, false},
+		{"mcp__a_long_name_that_was_cut_7f3a9c", "Wall time: 0.1 seconds\nOutput:\n" + answer, false},
+		{"Bash", `[{"type":"text","text":"` + answer, false},
+		{"Bash", big, true},
+		{"Bash", strings.Repeat("x", 300) + "\n" + answer, true},
+	} {
+		_, ok, err := toolrule.Builtin().Mint(toolrule.Call{Name: c.name, Input: []byte(`{"command":"cat log"}`), Texts: []string{c.text}}, toolrule.Options{})
+		if ok != c.minted || err != nil {
+			t.Errorf("%s, %.40q: minted %t (%v), want %t", c.name, c.text, ok, err, c.minted)
+		}
+	}
+}
+
 func TestDroppedShell(t *testing.T) {
 	big := strings.Repeat("thought\n", 1000)
 	for _, c := range []toolrule.Call{

@@ -34,5 +34,35 @@ func canonical(name string) string {
 	}, strings.ToLower(name))
 }
 
-// isRecall reports whether a tool is the recovery tool, under whatever prefix a host gives it.
-func isRecall(tool string) bool { return strings.HasSuffix(canonical(tool), recallName) }
+// isRecall reports whether a tool is the recovery tool, under whatever prefix a host gives it: mcp__server__, server_,
+// server., server:, or the like. The prefix must end where the name begins, so that preview_tool_call is another tool.
+func isRecall(tool string) bool {
+	if !strings.HasSuffix(canonical(tool), recallName) {
+		return false
+	}
+	at := len(tool) // where the name begins: as many letters from the end as it has
+	for n := 0; n < len(recallName); {
+		at--
+		if tool[at] != '_' && tool[at] != '-' {
+			n++
+		}
+	}
+	return at == 0 || !letter(tool[at-1]) || tool[at] == 'V' && tool[at-1] >= 'a'
+}
+
+func letter(c byte) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' }
+
+// RecallMark opens what the recovery tool answers over MCP. By it an answer is known whatever its tool is called: hosts
+// shorten long names, and some call every tool by one name.
+const RecallMark = "[view_tool_call: "
+
+// recallWithin is how far behind a text's beginning the mark may stand: hosts put a line of their own before a result.
+const recallWithin = 200
+
+// answersRecall reports whether a call's result is the recovery tool's answer, by its name or by its mark.
+func answersRecall(c Call) bool {
+	if isRecall(c.Name) {
+		return true
+	}
+	return len(c.Texts) > 0 && strings.Contains(c.Texts[0][:min(len(c.Texts[0]), recallWithin)], RecallMark)
+}

@@ -149,6 +149,13 @@ func TestRecall(t *testing.T) {
 		{[]string{"Read", "Bash"}, ""},
 		{[]string{"Read", "mcp__ullage__view_tool_call"}, "mcp__ullage__view_tool_call"},
 		{[]string{"mcp__ullage__view_tool_call", "view_tool_call"}, "view_tool_call"},
+		{[]string{"bash", "ullage_view_tool_call"}, "ullage_view_tool_call"},
+		{[]string{"shell", "mcp__ullage.view_tool_call"}, "mcp__ullage.view_tool_call"},
+		{[]string{"ullage.view_tool_call"}, "ullage.view_tool_call"},
+		{[]string{"ullage:view-tool-call"}, "ullage:view-tool-call"},
+		{[]string{"mcp_ullage_view_tool_call"}, "mcp_ullage_view_tool_call"},
+		{[]string{"ullageViewToolCall"}, "ullageViewToolCall"},
+		{[]string{"preview_tool_call", "REVIEW_TOOL_CALL", "interviewToolCall", "view_tool_calls"}, ""},
 	} {
 		if got := table.Recall(c.names); got != c.want {
 			t.Errorf("%v: got %q, want %q", c.names, got, c.want)

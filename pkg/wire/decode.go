@@ -129,24 +129,33 @@ func readable(b []byte, at Span) int {
 	return 0
 }
 
-// tools reads the names of the tools: name, function.name or custom.name; a built-in tool without one has its type.
+// tools reads the names of the tools: name, function.name or custom.name; a built-in tool without one has its type. A
+// tool inside a namespace, as Codex sends those of MCP servers, is namespace.name, which is how the model names it.
 func (r *Request) tools(at Span) {
 	b := r.Body
 	if !at.is(b, '[') {
 		return
 	}
 	r.ToolBytes = at.To - at.From
+	r.toolNames(at, "")
+}
+
+func (r *Request) toolNames(at Span, space string) {
+	b := r.Body
 	for el := range elements(b, at.From) {
 		if !el.is(b, '{') {
 			continue
 		}
 		name, kind := "", ""
+		var inner Span
 		for m := range members(b, el.From) {
 			switch string(m.key) {
 			case "name":
 				name = text(m.val.of(b))
 			case "type":
 				kind = text(m.val.of(b))
+			case "tools":
+				inner = m.val
 			case "function", "custom":
 				if m.val.is(b, '{') {
 					for f := range members(b, m.val.From) {
@@ -157,11 +166,15 @@ func (r *Request) tools(at Span) {
 				}
 			}
 		}
+		if kind == "namespace" && space == "" && inner.is(b, '[') {
+			r.toolNames(inner, name+".")
+			continue
+		}
 		if name == "" {
 			name = kind
 		}
 		if name != "" {
-			r.ToolNames = append(r.ToolNames, name)
+			r.ToolNames = append(r.ToolNames, space+name)
 		}
 	}
 }
