@@ -29,6 +29,7 @@ type commands struct {
 	View   viewCmd   `cmd:"" help:"Show what the model saw at a step of a task, and why."`
 	Verify verifyCmd `cmd:"" help:"Recompute every digest and chain of a data directory."`
 	DLQ    dlqCmd    `cmd:"" name:"dlq" help:"List, show, replay or drop the dead letters of minting."`
+	MCP    mcpCmd    `cmd:"" name:"mcp" help:"Serve view_tool_call to an agent over stdin and stdout."`
 	Purge  purgeCmd  `cmd:"" help:"Erase a task for good."`
 }
 

@@ -52,6 +52,7 @@ var laws = []law{
 	{of: []string{"pkg/replica"}, reach: []string{"pkg/gateway", "pkg/sqlitestore", "pkg/llm", "pkg/minter", "pkg/summarizer"}, because: "it joins the log and the port of the store"},
 	{of: []string{"pkg/minter", "pkg/summarizer"}, reach: []string{"pkg/sqlitestore", "pkg/replica", "pkg/compactor", "pkg/gateway"}, because: "workers have no store"},
 	{of: []string{"pkg/recall"}, never: []string{"net/http", "os", "time"}, reach: []string{"pkg/bus", "pkg/sqlitestore", "pkg/gateway"}, because: "view_tool_call reads a port"},
+	{of: []string{"pkg/mcp"}, never: []string{"os", "time"}, reach: []string{"pkg/bus", "pkg/sqlitestore", "pkg/gateway", "pkg/compactor", "pkg/replica"}, because: "view_tool_call reads a port"},
 	{of: []string{"pkg/llm"}, only: []string{"pkg/engine"}, because: "a client of providers knows nothing of what it is asked for"},
 	{of: []string{"pkg/hook"}, only: []string{}, because: "a call to an operator's service knows nothing of the pipeline"},
 	{of: []string{"pkg/blob"}, only: []string{"pkg/engine"}, because: "content by digest is a port of its own"},
@@ -73,6 +74,7 @@ var owners = []struct {
 	{[]string{"github.com/goccy/go-yaml"}, []string{"pkg/toolrule"}},
 	{[]string{"github.com/cenkalti/backoff"}, []string{"pkg/llm", "pkg/bus", "pkg/summarizer"}},
 	{[]string{"golang.org/x/term"}, []string{"internal/cli"}},
+	{[]string{"github.com/modelcontextprotocol"}, []string{"pkg/mcp"}},
 	{[]string{Module + "/pkg/sqlitestore"}, []string{"internal/node", "cmd"}},
 }
 

@@ -218,6 +218,7 @@ func (n *Node) ingest(ctx context.Context, key record.Key, payload []byte) (bus.
 func (n *Node) Server() *gateway.Server {
 	return &gateway.Server{
 		Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
+		MCP: n.MCP().Handler(n.tenants),
 		Now: time.Now, Seen: n.Metrics.Request, Costs: func() any { return n.Model.Costs() }, Purged: n.Caller.Forget,
 	}
 }

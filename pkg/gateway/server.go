@@ -39,6 +39,7 @@ type Server struct {
 	Events    Events
 	Log       *slog.Logger
 	Metrics   http.Handler // GET /metrics; nil: 404
+	MCP       http.Handler // /mcp, view_tool_call for agents; nil: 404
 	Ready     func() error // why this gateway should get no traffic; nil: it should
 	Now       func() time.Time
 	MaxBody   int64 // 0: DefaultMaxBody
@@ -82,6 +83,12 @@ func (s *Server) Handler() http.Handler {
 	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
+	}
+	if s.MCP != nil {
+		mux.HandleFunc("/mcp", s.route("/mcp", func(w http.ResponseWriter, r *http.Request) error {
+			s.MCP.ServeHTTP(w, r)
+			return nil
+		}))
 	}
 	mux.HandleFunc("/", s.route("/", func(w http.ResponseWriter, r *http.Request) error {
 		return s.unknown(w, r, mux)

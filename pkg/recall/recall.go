@@ -41,6 +41,16 @@ func (e *AmbiguousError) Error() string {
 	return fmt.Sprintf("%d calls have the id %q; say which by its step", len(e.Choices), e.ID)
 }
 
+// NoRequestError says that the user has not written as many texts. It is an [ErrNoCall].
+type NoRequestError struct{ Texts int }
+
+func (e *NoRequestError) Error() string {
+	return fmt.Sprintf("%v: the user has written %d texts", ErrNoCall, e.Texts)
+}
+
+// Unwrap makes it an ErrNoCall.
+func (e *NoRequestError) Unwrap() error { return ErrNoCall }
+
 // Query asks for a call. Lines and Grep narrow the answer to parts of the decoded output.
 type Query struct {
 	ID    string
@@ -202,7 +212,7 @@ func request(msgs []engine.Message, id, n string) (*View, error) {
 	k, err := strconv.Atoi(n)
 	texts := constitution.UserTexts(msgs)
 	if err != nil || k < 1 || k > len(texts) {
-		return nil, fmt.Errorf("%w: the user has written %d texts", ErrNoCall, len(texts))
+		return nil, &NoRequestError{len(texts)}
 	}
 	return &View{ID: id, Name: "request", Text: texts[k-1]}, nil
 }

@@ -1,0 +1,24 @@
+package node
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/ullage/ullage/pkg/bus"
+	"github.com/ullage/ullage/pkg/gateway"
+	"github.com/ullage/ullage/pkg/mcp"
+	"github.com/ullage/ullage/pkg/record"
+)
+
+// MCP is the node's view_tool_call.
+func (n *Node) MCP() *mcp.Server {
+	return &mcp.Server{
+		Record:  n.Store,
+		CatchUp: func(ctx context.Context, key record.Key) error { return n.Replica.CatchUp(ctx, key, "") },
+		Valid:   func(task string) error { return bus.ValidToken("task", task) },
+		Log:     n.Config.Log,
+	}
+}
+
+// tenants says whose tasks a caller of /mcp may read. Without keys there is one tenant.
+func (n *Node) tenants(*http.Request) ([]string, error) { return []string{gateway.DefaultTenant}, nil }
