@@ -47,6 +47,9 @@ func (f *Frame) Check() error {
 			return fmt.Errorf("frame: %w", err)
 		}
 	}
+	if len(f.Session) > MaxSession {
+		return fmt.Errorf("frame: the name of its session has %d bytes, over the limit of %d", len(f.Session), MaxSession)
+	}
 	for i, p := range f.Pins {
 		if err := CheckPin(p); err != nil {
 			return fmt.Errorf("frame: pin %d: %w", i, err)
@@ -54,6 +57,9 @@ func (f *Frame) Check() error {
 	}
 	return nil
 }
+
+// MaxSession bounds the name of a session in bytes.
+const MaxSession = 512
 
 // MaxPin bounds a pin in bytes: it stands in the head of every call.
 const MaxPin = 2000

@@ -24,8 +24,8 @@ import (
 // is the same whether content is packed or plain, here or elsewhere.
 const (
 	magic = "ulg"
-	// version is written. Version 1 is read too: its heads lack pins, what a summary tells of its making, and the fold
-	// that was asked for ahead.
+	// version is written. Version 1 is read too: its heads lack pins, what a summary tells of its making, the fold
+	// that was asked for ahead, and what a task is recognised by.
 	version = 2
 	oldest  = 1
 

@@ -33,7 +33,7 @@ func fill(t *testing.T, v reflect.Value, path string) {
 		v.SetBool(true)
 	case reflect.Int, reflect.Int64:
 		v.SetInt(3)
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint64:
 		v.SetUint(3)
 	default:
 		t.Fatalf("%s: a %s is not filled by this test", path, v.Kind())

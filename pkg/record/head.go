@@ -22,6 +22,9 @@ type (
 		Folded   *summaryHead   `json:"folded,omitempty"`
 		Anchor   *engine.Anchor `json:"anchor,omitempty"`
 		Pins     []string       `json:"pins,omitempty"`
+		Session  string         `json:"session,omitempty"`
+		Border   Mark           `json:"border,omitempty"`
+		Marks    []byte         `json:"marks,omitempty"` // eight bytes each
 	}
 	// itemHead is a run: New messages, each a content part, or Count rows from From on.
 	itemHead struct {
@@ -124,7 +127,8 @@ func (w *writer) content(b []byte, ref *Ref) {
 }
 
 func (w *writer) frame(f *Frame) frameHead {
-	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor, Pins: f.Pins}
+	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor, Pins: f.Pins,
+		Session: f.Session, Border: f.Border, Marks: packMarks(f.Marks)}
 	for i := range f.Items {
 		it := &f.Items[i]
 		if it.Count > 0 {

@@ -60,6 +60,11 @@ type Frame struct {
 	Folded  *engine.Summary // the fold that this pass applied
 	Anchor  *engine.Anchor  // the meta:anchor row after this frame; nil if unchanged
 	Pins    []string        // texts that somebody pinned: P0 of every digest from the next one on
+	// Session says whose task it is, in the words of whoever recognised it (pkg/whose); "" tells nothing new. Border and
+	// Marks are what the task will be recognised by: see [Marks]. A zero Border leaves that of the frame before.
+	Session string
+	Border  Mark
+	Marks   []Mark
 }
 
 // Call is one tool call: its id, the tool's name and the arguments, JSON text or (TextInput) free text.

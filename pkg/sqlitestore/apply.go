@@ -2,6 +2,7 @@ package sqlitestore
 
 import (
 	"context"
+	"database/sql"
 	"fmt"
 	"strings"
 
@@ -52,6 +53,7 @@ type known struct {
 	head             store.Head
 	path             store.Runs
 	envelope, layout uint64
+	session          string // as it stands in its row
 }
 
 func (w *writer) task(key record.Key) (*known, error) {
@@ -60,8 +62,9 @@ func (w *writer) task(key record.Key) (*known, error) {
 	}
 	k := &known{}
 	var hash []byte
+	var border int64
 	found, err := w.row("task", []any{key.Tenant, key.Task},
-		&k.id, &k.head.Seq, &hash, &k.head.Rows, &k.head.Path, &k.head.Steps, &k.head.Format, &k.state)
+		&k.id, &k.head.Seq, &hash, &k.head.Rows, &k.head.Path, &k.head.Steps, &k.head.Format, &k.head.Session, &border, &k.state)
 	if err != nil {
 		return nil, err
 	}
@@ -75,6 +78,7 @@ func (w *writer) task(key record.Key) (*known, error) {
 		}
 	}
 	copy(k.head.Hash[:], hash)
+	k.head.Border, k.session = record.Mark(border), k.head.Session
 	if k.head.Seq > 0 {
 		var seq uint64
 		var path []byte
@@ -176,6 +180,9 @@ func (w *writer) frame(k *known, p *prepared) error {
 	if err := w.remember(k.id, p); err != nil {
 		return err
 	}
+	if err := w.mark(k, p); err != nil {
+		return err
+	}
 	w.moved[k] = struct{}{}
 	k.head, k.path, k.envelope, k.layout = head, path, envelope, layout
 	return nil
@@ -185,8 +192,14 @@ func (w *writer) frame(k *known, p *prepared) error {
 func (w *writer) moveHeads() error {
 	for k := range w.moved {
 		h := &k.head
-		if _, err := w.exec("move_head", k.id, int64(h.Seq), h.Hash[:], h.Rows, h.Path, h.Steps, h.Format); err != nil {
+		if _, err := w.exec("move_head", k.id, int64(h.Seq), h.Hash[:], h.Rows, h.Path, h.Steps, h.Format, int64(h.Border)); err != nil {
 			return err
+		}
+		if h.Session != k.session { // seldom, and it moves a row of an index
+			if _, err := w.exec("move_session", k.id, h.Session); err != nil {
+				return err
+			}
+			k.session = h.Session
 		}
 	}
 	clear(w.moved)
@@ -323,6 +336,9 @@ func (w *writer) erase(key record.Key, k *known) error {
 	if err != nil {
 		return err
 	}
+	if err := w.unmark(key, k.id); err != nil {
+		return err
+	}
 	for _, name := range []string{"erase_frames", "erase_messages", "erase_calls", "erase_snapshot", "erase_forms", "erase_folds"} {
 		if _, err := w.exec(name, k.id); err != nil {
 			return err
@@ -341,19 +357,29 @@ func (w *writer) erase(key record.Key, k *known) error {
 	return nil
 }
 
-func (w *writer) ids(name string, args ...any) ([]int64, error) {
-	rows, err := w.stmts[name].QueryContext(context.Background(), args...) // the writer's statements are never interrupted
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", name, err)
-	}
-	defer rows.Close()
-	var out []int64
-	for rows.Next() {
+func (w *writer) ids(name string, args ...any) (out []int64, err error) {
+	err = w.each(name, args, func(r *sql.Rows) error {
 		var id int64
-		if err := rows.Scan(&id); err != nil {
-			return nil, fmt.Errorf("%s: %w", name, err)
+		if err := r.Scan(&id); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
 		}
 		out = append(out, id)
+		return nil
+	})
+	return out, err
+}
+
+// each runs a query inside the open transaction and gives each row to f.
+func (w *writer) each(name string, args []any, f func(*sql.Rows) error) error {
+	rows, err := w.stmts[name].QueryContext(context.Background(), args...) // the writer's statements are never interrupted
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
 	}
-	return out, rows.Err()
+	defer rows.Close()
+	for rows.Next() {
+		if err := f(rows); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
 }

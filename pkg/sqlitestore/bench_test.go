@@ -39,6 +39,13 @@ func benchLog(b *testing.B, tasks, each, size int) ([][]byte, []record.Key) {
 				Prev: prev[n], N0: 2 * i, Keep: 2 * i, Format: "anthropic", At: int64(i),
 				Items: []record.Item{{Raw: []byte(call)}, {Raw: []byte(result.String())}}, Anchor: &engine.Anchor{Real: 1000 * i, Model: "m"},
 				Step: &record.Step{Report: engine.Report{Step: i, Outcome: engine.Under, Window: 200000}, Budget: engine.Budget{Window: 200000}},
+				Session: fmt.Sprint("session", n),
+			}
+			random := func(s string) record.Mark {
+				return record.MarkCall(engine.CallID(fmt.Sprintf("toolu_%s%d-%d", s, n, i)))
+			}
+			if f.Border, f.Marks = random("border"), []record.Mark{random("call")}; i%4 == 3 {
+				f.Marks = append(f.Marks, random("on the way"))
 			}
 			enc, err := record.Seal(f)
 			if err != nil {

@@ -112,7 +112,7 @@ func TestOpenRefuses(t *testing.T) {
 			path := closed(t)
 			mustExec(t, path, "PRAGMA user_version = 99")
 			return path
-		}, "schema version 99 and this program knows 1; use the newer program"},
+		}, "schema version 99 and this program knows 2; use the newer program"},
 		{"another program's file", func(t *testing.T) string {
 			path := closed(t)
 			mustExec(t, path, "PRAGMA application_id = 7")

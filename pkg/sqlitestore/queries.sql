@@ -5,7 +5,13 @@
 INSERT INTO task(tenant, task) VALUES (?, ?);
 
 -- name: move_head
-UPDATE task SET head_seq = ?2, head_hash = ?3, rows = ?4, path = ?5, steps = ?6, format = ?7 WHERE id = ?1;
+UPDATE task SET head_seq = ?2, head_hash = ?3, rows = ?4, path = ?5, steps = ?6, format = ?7, border = ?8 WHERE id = ?1;
+
+-- name: move_session
+UPDATE task SET session = ?2 WHERE id = ?1;
+
+-- name: insert_mark
+INSERT INTO task_mark(mark, task, seq) VALUES (?, ?, ?);
 
 -- name: insert_blob
 INSERT INTO blob(tenant, hash, enc, raw_len, body) VALUES (?, ?, ?, ?, ?);
@@ -65,6 +71,15 @@ DELETE FROM task_tool_compaction WHERE task = ?;
 -- name: erase_folds
 DELETE FROM task_fold WHERE task = ?;
 
+-- name: erase_list_frames
+SELECT hash, body FROM task_frame WHERE task = ?;
+
+-- name: erase_marks
+DELETE FROM task_mark WHERE task = ?;
+
+-- name: erase_mark
+DELETE FROM task_mark WHERE mark = ? AND task = ?;
+
 -- name: erase_blob
 DELETE FROM blob WHERE id = ?1
   AND NOT EXISTS (SELECT 1 FROM task_message WHERE blob = ?1)
@@ -72,10 +87,17 @@ DELETE FROM blob WHERE id = ?1
   AND NOT EXISTS (SELECT 1 FROM task_call WHERE output_blob = ?1);
 
 -- name: erase_end
-UPDATE task SET head_seq = 0, head_hash = x'', rows = 0, path = 0, steps = 0, format = '', state = 3 WHERE id = ?;
+UPDATE task SET head_seq = 0, head_hash = x'', rows = 0, path = 0, steps = 0, format = '', session = '', border = 0, state = 3 WHERE id = ?;
 
 -- name: task
-SELECT id, head_seq, head_hash, rows, path, steps, format, state FROM task WHERE tenant = ? AND task = ?;
+SELECT id, head_seq, head_hash, rows, path, steps, format, session, border, state FROM task WHERE tenant = ? AND task = ?;
+
+-- name: marked
+SELECT t.task, m.seq FROM task_mark m JOIN task t ON t.id = m.task
+WHERE m.mark = ?1 AND t.tenant = ?2 ORDER BY m.seq DESC, t.task LIMIT ?3;
+
+-- name: in_session
+SELECT task FROM task WHERE tenant = ?1 AND session = ?2 AND session <> '' ORDER BY head_seq DESC, task LIMIT ?3;
 
 -- name: tasks
 SELECT task FROM task WHERE tenant = ? AND state = 0 ORDER BY task;
@@ -128,7 +150,7 @@ SELECT enc, raw_len, body FROM blob WHERE hash = ? AND tenant = ?;
 SELECT id FROM blob WHERE hash = ? AND tenant = ?;
 
 -- name: verify_tasks
-SELECT id, tenant, task, head_seq, head_hash, rows, path, steps, state FROM task ORDER BY tenant, task;
+SELECT id, tenant, task, head_seq, head_hash, rows, path, steps, session, border, state FROM task ORDER BY tenant, task;
 
 -- name: verify_blobs
 SELECT tenant, hash, enc, raw_len, body FROM blob ORDER BY id;
@@ -146,3 +168,6 @@ SELECT key, chk, seq, rank FROM task_compaction_snapshot WHERE task = ? ORDER BY
 
 -- name: verify_messages
 SELECT m.n, m.seq, m.hash, m.enc, m.raw_len, m.body, b.hash FROM task_message m LEFT JOIN blob b ON b.id = m.blob WHERE m.task = ? ORDER BY m.n;
+
+-- name: verify_marks
+SELECT mark, task, seq FROM task_mark;

@@ -74,8 +74,9 @@ func (v *view) task(key record.Key) (int64, store.Head, error) {
 		h     store.Head
 		hash  []byte
 		state int
+		mark  int64
 	)
-	found, err := v.row("task", []any{key.Tenant, key.Task}, &id, &h.Seq, &hash, &h.Rows, &h.Path, &h.Steps, &h.Format, &state)
+	found, err := v.row("task", []any{key.Tenant, key.Task}, &id, &h.Seq, &hash, &h.Rows, &h.Path, &h.Steps, &h.Format, &h.Session, &mark, &state)
 	switch {
 	case err != nil:
 		return 0, h, err
@@ -85,6 +86,7 @@ func (v *view) task(key record.Key) (int64, store.Head, error) {
 		return 0, h, store.ErrPurged
 	}
 	copy(h.Hash[:], hash)
+	h.Border = record.Mark(mark)
 	return id, h, nil
 }
 

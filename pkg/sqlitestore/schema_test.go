@@ -46,6 +46,7 @@ func filled(t testing.TB) string {
 		Prev: prev, N0: 5, Keep: 5, Step: &record.Step{}, Items: []record.Item{{Raw: []byte("small")}},
 		Applied: []record.Applied{{Address: "tool:a", Form: engine.Form{Rung: engine.Clamped}}},
 		Folded:  &engine.Summary{Source: engine.Static},
+		Session: "s", Border: 7, Marks: []record.Mark{8},
 	})
 	add(&record.Finished{ID: "a", Input: []byte("{}"), Output: large[1]})
 	add(&record.Minted{ID: "a", Form: engine.Form{Rung: engine.Minted}})
@@ -91,6 +92,9 @@ func TestAppendOnly(t *testing.T) {
 		"UPDATE task_fold SET seq = seq + 1",
 		"DELETE FROM task_fold",
 		"INSERT OR REPLACE INTO task_fold SELECT task, coverage, rank, seq + 1, hash, x'00' FROM task_fold",
+		"UPDATE task_mark SET seq = 1",
+		"DELETE FROM task_mark",
+		"INSERT OR REPLACE INTO task_mark SELECT mark, task, 99 FROM task_mark",
 		"UPDATE blob SET body = x'00'",
 		"DELETE FROM blob",
 		"INSERT OR REPLACE INTO blob SELECT id, tenant, hash, 0, 1, x'00' FROM blob",

@@ -92,7 +92,9 @@ func (c *checker) tasks() error {
 	err := c.each("verify_tasks", nil, func(r *sql.Rows) error {
 		var t taskRow
 		var hash []byte
-		err := r.Scan(&t.id, &t.key.Tenant, &t.key.Task, &t.head.Seq, &hash, &t.head.Rows, &t.head.Path, &t.head.Steps, &t.state)
+		var border int64
+		err := r.Scan(&t.id, &t.key.Tenant, &t.key.Task, &t.head.Seq, &hash, &t.head.Rows, &t.head.Path, &t.head.Steps, &t.head.Session, &border, &t.state)
+		t.head.Border = record.Mark(border)
 		copy(t.head.Hash[:], hash)
 		all = append(all, t)
 		return err
@@ -100,17 +102,20 @@ func (c *checker) tasks() error {
 	if err != nil {
 		return err
 	}
+	marks := make(map[int64]taskMarks, len(all))
 	for _, t := range all {
 		c.task = fmt.Sprintf("task %s/%s: ", t.key.Tenant, t.key.Task)
-		if err := c.oneTask(t); err != nil {
+		m := taskMarks{name: nameOf(t.key), salt: saltOf(t.key.Tenant), marks: marked{}}
+		if err := c.oneTask(t, &m); err != nil {
 			return err
 		}
+		marks[t.id] = m
 	}
 	c.task = ""
-	return nil
+	return c.marks(marks)
 }
 
-func (c *checker) oneTask(t taskRow) error {
+func (c *checker) oneTask(t taskRow, marks *taskMarks) error {
 	if t.state != live && t.state != purged {
 		c.fault("its erasure was not finished")
 	}
@@ -160,11 +165,13 @@ func (c *checker) oneTask(t taskRow) error {
 			n++
 		}
 		hist.add(seq, f)
+		marks.marks.add(seq, f)
 		return nil
 	})
 	if err != nil {
 		return err
 	}
+	marks.broken = broken
 	head.Format = ""
 	if !broken && (head != t.head || len(rows) != head.Rows) {
 		c.fault("its head (frame %d, %d rows) is not where its frames end (frame %d, %d rows)", t.head.Seq, t.head.Rows, head.Seq, head.Rows)

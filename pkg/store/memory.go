@@ -18,6 +18,7 @@ type Memory struct {
 	tasks   map[record.Key]*task // each value is never changed, only replaced
 	cursors map[string]cursor
 	blobs   map[blobKey][]byte
+	marks   map[markKey]map[string]uint64 // tasks that bear a mark, with the frame that brought it first
 }
 
 var _ Store = (*Memory)(nil)
@@ -133,6 +134,15 @@ func (m *Memory) apply(entries []Entry, skipPurged bool) error {
 	for key, t := range staged {
 		if old := m.tasks[key]; old != nil && t.purged && !old.purged {
 			erased = append(erased, old)
+		}
+		var had []framed
+		if old := m.tasks[key]; old != nil {
+			had = old.frames
+		}
+		if t.purged {
+			m.unindex(key, had)
+		} else {
+			m.index(key, t.frames[len(had):])
 		}
 		m.tasks[key] = t
 	}

@@ -98,5 +98,11 @@ func Follow(h Head, path Runs, e *Entry) (Head, Runs, error) {
 	if f.Step != nil {
 		h.Steps++
 	}
+	if f.Session != "" {
+		h.Session = f.Session
+	}
+	if f.Border != 0 {
+		h.Border = f.Border
+	}
 	return h, next, nil
 }

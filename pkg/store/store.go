@@ -21,6 +21,9 @@ type Head struct {
 	Path   int           // rows on the path
 	Steps  int           // frames that carry a step
 	Format string        // of the last frame
+	// Session and Border are those of the newest frame that tells of them.
+	Session string
+	Border  record.Mark
 }
 
 // Call is one tool call with its raw input and output, as view_tool_call gives it back.
@@ -83,6 +86,12 @@ type Reader interface {
 	Steps(ctx context.Context, key record.Key) ([]StepAt, error)
 	// Tasks returns the tenant's tasks by name, purged ones left out.
 	Tasks(ctx context.Context, tenant string) ([]record.Key, error)
+	// Marked returns the tenant's tasks that bear any of the marks, purged ones left out: in the order of the marks, the
+	// latest first, at most [MaxFound] of each.
+	Marked(ctx context.Context, tenant string, marks []record.Mark) ([]Found, error)
+	// InSession returns the names of the tenant's tasks whose head tells of the session, the latest first, at most
+	// [MaxFound]. The empty session has none.
+	InSession(ctx context.Context, tenant, session string) ([]string, error)
 }
 
 // Blobs is content by digest, shared inside a tenant. Blob finds what PutBlob put, and checks the digest: damaged

@@ -94,6 +94,15 @@ func Frame(t *rapid.T, prev engine.Digest, rows, path int) *record.Frame {
 		f.Items = append(f.Items, record.Item{Raw: Bytes(t, "message")})
 		rows++
 	}
+	if rapid.Bool().Draw(t, "has session") {
+		f.Session = rapid.SampledFrom([]string{"one", "two"}).Draw(t, "session")
+	}
+	if rapid.Bool().Draw(t, "has marks") {
+		f.Border = record.Mark(rapid.Uint64Range(0, 6).Draw(t, "border"))
+		for range rapid.IntRange(0, 4).Draw(t, "marks") {
+			f.Marks = append(f.Marks, record.Mark(rapid.SampledFrom([]uint64{1, 2, 3, 1<<64 - 1}).Draw(t, "mark")))
+		}
+	}
 	if rapid.IntRange(0, 2).Draw(t, "has envelope") == 0 {
 		f.Envelope = &record.Envelope{Before: []byte(Text(t, "before")), After: []byte(Text(t, "after"))}
 	}

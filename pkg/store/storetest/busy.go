@@ -7,6 +7,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/google/go-cmp/cmp"
 	"pgregory.net/rapid"
 
 	"github.com/ullage/ullage/pkg/engine"
@@ -119,7 +120,7 @@ func histories(t *testing.T, open func(t *testing.T) store.Store) {
 	run := 0
 	rapid.Check(t, func(r *rapid.T) {
 		run++
-		key := record.Key{Tenant: "acme", Task: fmt.Sprint("run", run)}
+		key := record.Key{Tenant: fmt.Sprint("acme", run), Task: fmt.Sprint("run", run)}
 		var (
 			log     []store.Entry
 			twin    store.Memory
@@ -201,6 +202,14 @@ func histories(t *testing.T, open func(t *testing.T) store.Store) {
 			if d := Diff(want, got); d != "" {
 				r.Fatalf("as of %d (-memory +store):\n%s", e.Seq, d)
 			}
+		}
+		for _, x := range []store.Store{s, &twin} {
+			if found, err := x.Marked(ctx, "acme", allMarks); len(found) > 0 || err != nil {
+				r.Fatalf("another tenant's tasks by their marks: %v, %v", found, err)
+			}
+		}
+		if d := cmp.Diff(recognised(r, &twin, key.Tenant), recognised(r, s, key.Tenant)); d != "" {
+			r.Fatalf("tasks by marks and sessions (-memory +store):\n%s", d)
 		}
 	})
 	verify(t, s)

@@ -34,6 +34,7 @@ func Exercise(t *testing.T, open func(t *testing.T) store.Store) {
 		{"blobs are checked and shared inside a tenant", blobs},
 		{"tenants never meet", tenants},
 		{"a purge leaves a tombstone", purges},
+		{"tasks are recognised by marks and sessions", recognises},
 		{"entries that make no sense are refused", refusals},
 		{"readers while writing", concurrent},
 		{"many writers at once", manyWriters},
