@@ -2,6 +2,7 @@ package constitution
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -143,7 +144,7 @@ const shortAsk = 40
 
 // goalOf is the last request in a line, and, where that is too short to say what it is about, the one it goes on from.
 func goalOf(log []Request) string {
-	ask := func(i int) string { return firstLine(keepMark.ReplaceAllString(log[i].Text, ""), 200) }
+	ask := func(i int) string { return aim(keepMark.ReplaceAllString(log[i].Text, "")) }
 	last := len(log) - 1
 	goal := ask(last)
 	for i := last - 1; i >= 0 && len(goal) < shortAsk; i-- {
@@ -152,6 +153,31 @@ func goalOf(log []Request) string {
 		}
 	}
 	return goal
+}
+
+var loneTag = regexp.MustCompile(`^</?[A-Za-z][\w-]*>$`)
+
+// aim is the first line of a request that says something: not the tag of an element nor a path alone. Where it only
+// says that something follows, the next such line stands behind it.
+func aim(text string) string {
+	said := ""
+	for l := range strings.Lines(head(text, 8192)) {
+		l = oneLine(l)
+		if l == "" || loneTag.MatchString(l) || strings.HasPrefix(l, "/") && !strings.Contains(l, " ") && strings.Count(l, "/") > 1 {
+			continue
+		}
+		if said != "" {
+			return gist(said, 160) + " " + gist(l, 160)
+		}
+		if !strings.HasSuffix(l, ":") {
+			return gist(l, 200)
+		}
+		said = l
+	}
+	if said == "" {
+		return firstLine(text, 200)
+	}
+	return gist(said, 200)
 }
 
 func oneLines(list []string) []string {

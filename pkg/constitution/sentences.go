@@ -52,7 +52,7 @@ func ruleKey(s string) string {
 
 var (
 	listMark = regexp.MustCompile(`^(?:[-*•]|[0-9]{1,3}[.)])\s+`)
-	notProse = regexp.MustCompile(`^(?:[>|$+#%@]|\d{2,4}[-:/]\d|at [\w.$]+\(|\[?\d{4}-|https?://|\x1b)|[{;]$|=>|\(\)|\{\{|</`)
+	notProse = regexp.MustCompile(`^(?:[>|$+#%@]|\d{2,4}[-:/]\d|\d+[:|]\s|at [\w.$]+\(|\[?\d{4}-|https?://|\x1b)|[{;]$|=>|\(\)|\{\{|</`)
 )
 
 // sentences are the sentences of the text that read as prose, without list marks, word for word. A sentence that is

@@ -158,8 +158,12 @@ func moveLast(list []string, s string) []string {
 	if i := slices.Index(list, s); i >= 0 {
 		list = slices.Delete(list, i, i+1)
 	}
-	return append(list, s)
+	list = append(list, s)
+	return list[max(0, len(list)-maxWritten):]
 }
+
+// maxWritten bounds the written files that are minded: beyond it the oldest are left to the record.
+const maxWritten = 2048
 
 func (s *span) user(m *engine.Message, after int) {
 	continues := slices.ContainsFunc(m.Blocks, func(b engine.Block) bool { return b.Kind == engine.KindResult })

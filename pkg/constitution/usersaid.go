@@ -47,8 +47,9 @@ func newUserSaid(texts []string, base Digest) *userSaid {
 			}
 		}
 	}
+	texts = slices.Clone(texts)
 	for _, r := range base.Requests {
-		texts = append(texts[:len(texts):len(texts)], r.Text)
+		texts = append(texts, r.Text)
 	}
 	for _, t := range texts {
 		t = keepMark.ReplaceAllString(t, "")

@@ -22,7 +22,7 @@ var (
 		`|必须|必須|不要|不得|禁止|总是|總是|务必|務必|只能|绝不|絕不|请勿|請勿|不许|ないで|必ず|てはいけ|てはなら|決して|絶対に|常に|항상|절대|반드시|하지 마`)
 
 	// narrative marks a sentence that tells what happened instead of what shall hold.
-	narrative = regexp.MustCompile(`(?i)\b(?:i|it|he|she|they|we|has|have|had|is|was|were|are|that|this|which|who|there|'?ve|'s)\s+(?:never|always|only)\b|\b(?:i|we|they|it|he|she) (?:don'?t|don’t|do not|doesn'?t|must have)\b|\bmust (?:be (?:a|an|the|that|because|something)|have been)\b`)
+	narrative = regexp.MustCompile(`(?i)\b(?:i|it|he|she|they|we|has|have|had|is|was|were|are|that|this|which|who|there|'?ve|'s)\s+(?:never|always|only)\b|\b(?:i|we|they|it|he|she) (?:don'?t|don’t|do not|doesn'?t|must have)\b|\bmust (?:be (?:a|an|the|that|because|something)|have (?:been|\w+ed|gone|done|come|got))\b`)
 
 	// nothingWords mark a sentence that says what is not there: "No tests found" lays nothing down.
 	nothingWords = regexp.MustCompile(`(?i)^no\b[^.!?\n]*\b(?:found|applied|given|provided|detected|available|exist(?:s|ed)?|returned|shown|reported|seen|made|needed|required|missing|such|longer|was|were|is|are|has|have|had|did|does|idea|worries|problem|matter)\b`)
