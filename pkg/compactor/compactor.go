@@ -76,6 +76,8 @@ type Request struct {
 	GrowthOnly bool
 	Rejected   bool
 	Fence      string
+	// Session says whose task it is, for [store.Head] to tell; "" says nothing. It sways no decision.
+	Session string
 	// Manual makes a preflight fold all but the last N steps, whatever the size; Guidance is what the summary should mind.
 	Manual   bool
 	Guidance string

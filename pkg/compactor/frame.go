@@ -24,6 +24,9 @@ func (s *session) frame(in *incoming, req Request, budget engine.Budget, out *en
 			f.Layout = in.layout
 		}
 	}
+	if req.Session != s.head.Session {
+		f.Session = req.Session
+	}
 	f.Usage = req.Usage
 	f.Step = &record.Step{
 		Report: out.Report, Budget: budget, View: res.View, Bytes: res.Bytes, Kept: res.Kept,
@@ -39,7 +42,7 @@ func (s *session) frame(in *incoming, req Request, budget engine.Budget, out *en
 	return f
 }
 
-// append is the part of a frame that brings messages.
+// append is the part of a frame that brings messages, once the state has taken them.
 func (s *session) append(in *incoming) *record.Frame {
 	f := &record.Frame{Prev: s.head.Hash, N0: s.head.Rows, Format: string(in.req.Format), Keep: in.keep}
 	if in.keep == len(s.rows) {
@@ -49,7 +52,11 @@ func (s *session) append(in *incoming) *record.Frame {
 	} else {
 		f.Items = references(s.rows[in.keep:], in.items)
 	}
-	f.Calls = answered(in.req, in.keep, in.keep+len(in.items))
+	n := in.keep + len(in.items)
+	f.Calls = answered(in.req, in.keep, n)
+	if len(in.items) > 0 || in.keep < len(s.rows) {
+		f.Border, f.Marks = record.Marks(in.req.Messages[:n], in.keep, s.state.Coverage)
+	}
 	return f
 }
 
