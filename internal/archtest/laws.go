@@ -42,6 +42,7 @@ var laws = []law{
 	{of: []string{"pkg/constitution"}, never: []string{"context", "os", "net", "log", "sync", "math/rand"}, only: []string{"pkg/engine", "pkg/toolrule"}, because: "the law of summaries is pure"},
 	{of: []string{"pkg/record"}, never: []string{"context", "time", "os", "net", "log", "math/rand"}, only: []string{"pkg/engine"}, because: "entries of the log are values"},
 	{of: []string{"pkg/wire"}, never: []string{"context", "time", "os", "net", "net/http", "log", "math/rand"}, only: []string{"pkg/engine"}, because: "bytes in, bytes out"},
+	{of: []string{"pkg/tee"}, never: waiting, only: []string{"pkg/engine", "pkg/wire"}, because: "it reads along, and can hold nothing up"},
 	{of: []string{"pkg/store"}, never: []string{"database/sql", "os", "net", "log"}, only: []string{"pkg/engine", "pkg/record"}, because: "a port names no driver"},
 	{of: []string{"pkg/bus"}, reach: []string{"pkg/store", "pkg/sqlitestore", "pkg/gateway", "pkg/compactor", "pkg/replica"}, because: "adapters do not know each other"},
 	{of: []string{"pkg/sqlitestore"}, never: []string{"net", "net/http"}, reach: []string{"pkg/bus", "pkg/gateway", "pkg/compactor", "pkg/replica"}, because: "adapters do not know each other"},

@@ -23,8 +23,8 @@ func (r *reading) anthropicEvent(kind string, v gjson.Result) {
 		r.counted(v.Get("usage"), false)
 	case "message_stop":
 		r.answer.Complete = true
-	default:
-		if !r.failed(v.Get("error")) && kind == "error" {
+	case "error", "": // some servers send the error without a type
+		if !r.failed(v.Get("error")) && kind != "" {
 			r.failed(v)
 		}
 	}

@@ -35,15 +35,16 @@ func BenchmarkStream(b *testing.B) {
 		name   string
 		format wire.Format
 		bytes  []byte
+		clear  int // bytes before they were compressed
 	}{
-		{"anthropic-real", wire.Anthropic, real.Bytes()},
-		{"chat-tokens", wire.Chat, []byte(chat.String())},
-		{"responses-long-event", wire.Responses, []byte(last)},
-		{"anthropic-body", wire.Anthropic, []byte(body)},
-		{"anthropic-gzip", wire.Anthropic, gzipped(real.Bytes())},
+		{"anthropic-real", wire.Anthropic, real.Bytes(), real.Len()},
+		{"chat-tokens", wire.Chat, []byte(chat.String()), chat.Len()},
+		{"responses-long-event", wire.Responses, []byte(last), len(last)},
+		{"anthropic-body", wire.Anthropic, []byte(body), len(body)},
+		{"anthropic-gzip", wire.Anthropic, gzipped(real.Bytes()), real.Len()},
 	} {
 		b.Run(c.name, func(b *testing.B) {
-			b.SetBytes(int64(len(c.bytes)))
+			b.SetBytes(int64(c.clear))
 			b.ReportAllocs()
 			for b.Loop() {
 				w := tee.New(c.format, true)

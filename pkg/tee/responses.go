@@ -11,14 +11,14 @@ func (r *reading) responsesEvent(kind string, v gjson.Result) {
 	switch kind {
 	case "response.output_item.added", "response.output_item.done":
 		r.item(v.Get("item"))
-		return
-	}
-	if whole := v.Get("response"); whole.IsObject() {
-		r.response(whole)
-		return
-	}
-	if !r.failed(v.Get("error")) && kind == "error" {
-		r.failed(v)
+	case "error", "": // some servers send the error without a type
+		if !r.failed(v.Get("error")) && kind != "" {
+			r.failed(v)
+		}
+	default:
+		if whole := v.Get("response"); whole.IsObject() {
+			r.response(whole)
+		}
 	}
 }
 

@@ -49,9 +49,10 @@ const (
 	unreadable             // none of these: nothing is kept
 )
 
-// Tee is an io.Writer that takes the bytes of one answer, split in any way. What it says does not depend on the split. Its
-// memory is bounded, by little more than 4 MiB at the worst, and by some hundred bytes on a usual stream. It is not for
-// several goroutines at once, and it needs no closing.
+// Tee is an io.Writer that takes the bytes of one answer, split in any way. What it says does not depend on the split. What it
+// holds is bounded: some hundred bytes of a usual stream, about 5 MiB of the worst answer. A compressed answer is
+// held as it comes, so far, and decoded by Answer, which then takes the time of it; ask providers for identity (X3).
+// It is not for several goroutines at once, starts none, and needs no closing.
 type Tee struct {
 	asked   bool // for a stream
 	kind    kind
