@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 )
 
 // admit holds a proposed line against the record. It returns the line as it may stand and the section it belongs in,
@@ -231,33 +232,48 @@ var identifier = regexp.MustCompile(`[\p{L}\p{N}_][\p{L}\p{N}_./\\:@#%$-]*[\p{L}
 // maxIdentifiers bounds how many of one statement are looked for.
 const maxIdentifiers = 128
 
-// cites reports whether a statement cites the span or the digest before: a passage, a quotation, a path, an
-// identifier or a number that stands there, or most of its words in one place.
+// cites reports whether a statement cites the span or the digest before: a passage or a quotation that stands there,
+// names of its own (paths, identifiers, long numbers) of which at least half are known, or most of its words in one
+// place. A short number proves nothing: every one of them stands somewhere in a long span.
 func (e *evidence) cites(statement string) bool {
 	s := folded(statement)
 	if covered(s, marks(s), e.has) > 0 {
 		return true
 	}
 	for _, q := range quotations(statement) {
-		if f := folded(q); len(f) >= 4 && e.has(f) {
+		if f := folded(q); len(f) >= minQuotation && e.has(f) {
 			return true
 		}
 	}
+	names, known := 0, 0
 	for _, id := range identifier.FindAllString(statement, maxIdentifiers) {
-		if name(id) && e.has(folded(id)) {
-			return true
+		if id[0] < utf8.RuneSelf {
+			id = strings.TrimRightFunc(id, particle)
+		}
+		if len(id) < minName || !name(id) || len(strings.Trim(id, "0123456789.,:-")) == 0 && len(id) < minNumber {
+			continue
+		}
+		names++
+		if e.word(folded(id)) {
+			known++
 		}
 	}
-	for _, n := range grouped.FindAllString(statement, maxIdentifiers) {
-		if e.has(strings.NewReplacer(",", "", ".", "", "\u202f", "", "'", "").Replace(n)) {
-			return true
-		}
+	if known > 0 && known*2 >= names {
+		return true
 	}
 	return e.near(statement, 600)
 }
 
-// grouped finds a number with marks between its thousands.
-var grouped = regexp.MustCompile(`\b\d{1,3}(?:[,.\x{202f}']\d{3})+\b`)
+// particle reports whether a letter is of a script that joins its particles to a name in Latin letters.
+func particle(r rune) bool {
+	return unicode.In(r, unicode.Hangul, unicode.Han, unicode.Hiragana, unicode.Katakana)
+}
+
+// The lengths in bytes from which a name and a number can be cited.
+const (
+	minName   = 4
+	minNumber = 6
+)
 
 // name reports whether a word is a path, a name of code or a number of two digits.
 func name(id string) bool {

@@ -185,6 +185,20 @@ func (v *voice) names(path string) bool {
 	return false
 }
 
+// word reports whether somebody said a text as a word of its own, or as the end or the middle of a path.
+func (e *evidence) word(text string) bool {
+	for _, v := range [...]*voice{e.user, e.agent, e.law, e.tool, e.told} {
+		said := v.text.String()
+		for _, i := range v.places(text, maxNames) {
+			end := i + len(text)
+			if (i == 0 || !wordByte(said[i-1]) || !wordByte(text[0])) && (end == len(said) || !wordByte(said[end])) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
 // maxNames bounds how many places of a path are looked at.
 const maxNames = 256
 

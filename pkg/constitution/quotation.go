@@ -104,7 +104,7 @@ func (e *evidence) own(s string) (statement string, changed, ok bool) {
 
 // How far apart the words of a quotation may stand that leaves some out, and how many places are looked at.
 const (
-	abridgedGap    = 80
+	abridgedGap    = 240
 	abridgedPlaces = 64
 )
 
