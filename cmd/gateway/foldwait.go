@@ -12,8 +12,9 @@ import (
 	"github.com/ullage/ullage/pkg/store"
 )
 
-// landed returns when the fold that a boundary asked for ahead is available, so that what the next boundary finds does not
-// hang on timing. A job that has not ended after three times the deadline of a fold (its model hangs) goes on without the
+// landed returns when the fold that a boundary asked for ahead is available, and the same from raw where that was asked for
+// too, so that what the next boundary finds does not hang on timing. A reset is a model's: where the fold beside it is by none
+// the model does not serve, and no reset is waited for. A job that has not ended after three times the deadline of a fold (its model hangs) goes on without the
 // replay, as it goes on without an agent; the next one is waited for half as long, until one lands in time again.
 func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) error {
 	if l.Ahead == nil {
@@ -30,7 +31,7 @@ func (p *player) landed(ctx context.Context, key record.Key, l *compactor.Line) 
 	defer cancel()
 	for {
 		_, ready, err := p.node.Store.Available(ctx, key)
-		if _, there := ready[cover]; there {
+		if sum, there := ready[cover]; there && (!l.Ahead.Reset || sum.Source != engine.Model) {
 			p.patience = 0
 			return nil
 		}

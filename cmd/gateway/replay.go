@@ -219,10 +219,16 @@ func (p *player) task(ctx context.Context, file string, t *transcript.Task) erro
 	if err != nil && !errors.Is(err, store.ErrNoTask) {
 		return err
 	}
-	// The run that recorded these may have ended before their mints did.
+	// The run that recorded these may have ended before their mints did, or the fold that was asked for last.
 	if n := len(done); n > 0 {
 		if err := p.settle(ctx, key, done[n-1].Seq); err != nil {
 			return err
+		}
+		last := compactor.LineOf(key, "", &done[n-1].Step)
+		if p.pace == 0 {
+			if err := p.landed(ctx, key, &last); err != nil {
+				return err
+			}
 		}
 	}
 	reduced := false // our view is no longer what was recorded
