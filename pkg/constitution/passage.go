@@ -118,8 +118,8 @@ func share(s string, list []mark, has func(string) bool) int {
 // places are looked at, and how many of the words.
 const (
 	nearWindow = 160
-	nearPlaces = 32
-	nearWords  = 24
+	nearPlaces = 16
+	nearWords  = 20
 )
 
 // near reports whether some voice says the words of a statement, as many as permille of them by weight, in one place:
