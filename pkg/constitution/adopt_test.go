@@ -262,8 +262,7 @@ func TestFoldsWithAnUnrulyModel(t *testing.T) {
 			if s.Source != want {
 				t.Fatalf("source %s, want %s", s.Source, want)
 			}
-			reset := f.Old != nil && (want == engine.FromRaw || want == engine.Extractive && f.Old.Source < engine.Model)
-			if reset && (s.Depth != 1 || s.Drift == nil) {
+			if f.Old != nil && want != engine.Static && (s.Depth != 1 || s.Drift == nil) {
 				t.Fatalf("a reset of depth %d, drift %v", s.Depth, s.Drift)
 			}
 			before = upheld(t, f, s, before, asked)

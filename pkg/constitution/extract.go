@@ -15,9 +15,9 @@ import (
 // success made up for, with the error verbatim; what turns answered; Current state with work in flight. It is
 // deterministic, merges onto f.Prior, and its text is at most max(f.Cap, what may not be demoted) tokens. A prior
 // that is damaged is salvaged, line by line: a fold always answers. Where f.Old is set the digest is made anew from
-// raw and keeps of the old one what may never be lost; one that a model wrote goes on whole, and stays due to be made anew.
+// raw and keeps of the old one what may never be lost.
 func Extract(f engine.Fold, tools Tools) engine.Summary {
-	g := groundOf(f).carried(f)
+	g := groundOf(f)
 	s := readSpan(f, g.prior, tools, true)
 	d := g.start(s)
 

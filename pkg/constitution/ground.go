@@ -15,18 +15,6 @@ type ground struct {
 	base Digest
 	old  *Digest // the digest that is made anew; nil if none is
 	pins []string
-	// carries says that the old digest goes on whole: it is not made anew after all.
-	carries bool
-}
-
-// carried is the ground on which the old digest goes on whole, the span read beside it. A model wrote that digest, and what
-// it found code cannot find again: a reset that no model makes must not cost it.
-func (g ground) carried(f engine.Fold) ground {
-	if f.Old != nil && f.Old.Source >= engine.Model {
-		g.base, g.carries = *g.old, true
-		g.base.State = Current{}
-	}
-	return g
 }
 
 func groundOf(f engine.Fold) ground {
@@ -104,7 +92,7 @@ func (g ground) finish(f engine.Fold, d Digest, source engine.Source, r repairs)
 	}
 	depth := 1
 	switch {
-	case f.Old != nil && (source == engine.Static || g.carries):
+	case f.Old != nil && source == engine.Static:
 		depth = max(1, f.Old.Depth) // it carries the old digest on, as it is
 	case f.Old == nil && f.Prior != nil:
 		depth = f.Prior.Depth + 1
@@ -112,7 +100,7 @@ func (g ground) finish(f engine.Fold, d Digest, source engine.Source, r repairs)
 	s := engine.Summary{
 		Coverage: f.Coverage, Text: text, Steps: f.Steps, Source: source, Depth: depth, Undemotable: Undemotable(d), Repairs: r.counts(),
 	}
-	if g.old != nil && source != engine.Static && !g.carries {
+	if g.old != nil && source != engine.Static {
 		drift := Compare(*g.old, d)
 		s.Drift = &drift
 	}

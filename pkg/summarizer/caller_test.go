@@ -289,6 +289,30 @@ func TestModelLater(t *testing.T) {
 	}
 }
 
+// TestResetInTheForeground: a preflight's fold from raw that the model does not make in time is made upon the old digest,
+// whose findings are not lost; it is no reset then.
+func TestResetInTheForeground(t *testing.T) {
+	b := bustest.Open(t)
+	var asked atomic.Int64
+	pool(t, &summarizer.Worker{Bus: b, Model: slowly(time.Minute, &asked)})
+	f := fold(t, 1)
+	old, err := summarizer.Extractive(toolrule.Builtin())(t.Context(), summarizer.Job{}, engine.Fold{
+		Coverage: engine.ExtendCoverage(engine.Coverage{}, f.Messages[:2]), Messages: f.Messages[:2], FromStep: 1, ToStep: 1, Steps: 1, Cap: 2500, WEff: 56000,
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	old.Source, old.Depth = engine.Model, 4
+	old.Text += "\n## Archived\ncause: the parser reads one byte too few\n"
+	f.Old, f.ToStep, f.Steps = &old, 3, 3
+	k := call("reset", f)
+	k.Cause = summarizer.CausePreflight
+	s := caller(b, 2*time.Second).Fold(t.Context(), k)
+	if s.Source != engine.Extractive || s.Depth != 5 || !strings.Contains(s.Text, "one byte too few") || strings.Contains(s.Text, "#2\n") {
+		t.Errorf("by %s, depth %d:\n%s", s.Source, s.Depth, s.Text)
+	}
+}
+
 // TestModelOrNothing: a drift reset that the model cannot make becomes a dead letter and keeps its span, so that it can be
 // replayed when the model is back.
 func TestModelOrNothing(t *testing.T) {

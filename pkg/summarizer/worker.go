@@ -163,7 +163,7 @@ func (w *Worker) sources(job Job, missed *error) Summarise {
 	if job.Strict() {
 		return model
 	}
-	return FirstOf(InTime(w.noted(model, missed), w.Now), behind)
+	return FirstOf(InTime(w.noted(model, missed), w.Now), uponOld(behind))
 }
 
 // noted says in the log, and to the caller, why the model made no summary and the next source is asked. A model that rests after failures
