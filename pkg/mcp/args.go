@@ -53,7 +53,7 @@ func parseArgs(raw json.RawMessage) (Args, error) {
 		}
 	}
 	if a.ID = strings.Trim(a.ID, "\"'`"); a.ID == "" {
-		return a, &badArgs{`say which call: id is the one that the note "[ullage: …]" gives, like "toolu_01", "my-task/toolu_01" or "request:#1"`}
+		return a, &badArgs{`say which call: id is the one that the note "[ullage …]" gives, like "toolu_01", "my-task/toolu_01" or "request:#1"`}
 	}
 	return a, nil
 }

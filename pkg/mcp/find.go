@@ -33,7 +33,7 @@ func (s *Server) find(ctx context.Context, scope Scope, a Args) (*seen, error) {
 		if v, err := s.bare(ctx, scope, a); !errors.Is(err, recall.ErrNoCall) {
 			return v, err
 		}
-		return nil, &sentence{fmt.Sprintf("there is no task %q here, and no call %q; give the id as the note \"[ullage: …]\" gives it", task, a.ID)}
+		return nil, &sentence{fmt.Sprintf("there is no task %q here, and no call %q; give the id as the note \"[ullage …]\" gives it", task, a.ID)}
 	}
 	if isRequest(a.ID) {
 		return s.request(ctx, scope, a)
@@ -57,7 +57,7 @@ func (s *Server) bound(ctx context.Context, scope Scope, a Args) (*seen, error) 
 // inTask looks for a call in the tasks of this name, of which each tenant has one at most. Where two have the call, the
 // first tenant's stands.
 func (s *Server) inTask(ctx context.Context, tenants []string, task, call string, a Args) (*seen, error) {
-	var missing error = store.ErrNoTask
+	missing := store.ErrNoTask
 	for _, tenant := range tenants {
 		v, err := s.look(ctx, record.Key{Tenant: tenant, Task: task}, call, a)
 		switch {

@@ -71,7 +71,7 @@ func explain(scope Scope, a Args, err error) (text string, known bool) {
 	case errors.Is(err, recall.ErrNoCall) && a.Step > 0:
 		return fmt.Sprintf("there is no call %q at step %d %s; leave step out to see what there is", a.ID, a.Step, where), true
 	case errors.Is(err, recall.ErrNoCall):
-		return fmt.Sprintf("there is no call %q %s; give the id as the note \"[ullage: …]\" or the call itself has it", a.ID, where), true
+		return fmt.Sprintf("there is no call %q %s; give the id as the note \"[ullage …]\" or the call itself has it", a.ID, where), true
 	case errors.Is(err, store.ErrPurged):
 		return "the task was erased on request; what it held is gone for good", true
 	case errors.Is(err, store.ErrNoTask):

@@ -89,15 +89,19 @@ func (t withHeader) RoundTrip(req *http.Request) (*http.Response, error) {
 	return t.next.RoundTrip(req)
 }
 
-// cause is the innermost error of a chain, which is what a person would be told.
+// cause is the innermost error of a chain, the last one's where several are joined: what a person would be told.
 func cause(err error) string {
-	for {
-		next := errors.Unwrap(err)
-		if next == nil {
-			return err.Error()
+	switch e := err.(type) { //nolint:errorlint // the chain itself is walked
+	case interface{ Unwrap() []error }:
+		if all := e.Unwrap(); len(all) > 0 {
+			return cause(all[len(all)-1])
 		}
-		err = next
+	case interface{ Unwrap() error }:
+		if next := e.Unwrap(); next != nil {
+			return cause(next)
+		}
 	}
+	return err.Error()
 }
 
 func stdio(ctx context.Context, srv *sdk.Server, in io.ReadCloser, out io.WriteCloser) error {
