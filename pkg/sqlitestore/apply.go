@@ -64,7 +64,7 @@ func (w *writer) task(key record.Key) (*known, error) {
 	var hash []byte
 	var border int64
 	found, err := w.row("task", []any{key.Tenant, key.Task},
-		&k.id, &k.head.Seq, &hash, &k.head.Rows, &k.head.Path, &k.head.Steps, &k.head.Format, &k.head.Session, &border, &k.state)
+		&k.id, &k.head.Seq, &hash, &k.head.Rows, &k.head.Path, &k.head.Steps, &k.head.Format, &k.head.Session, &border, &k.head.First, &k.state)
 	if err != nil {
 		return nil, err
 	}
@@ -192,7 +192,7 @@ func (w *writer) frame(k *known, p *prepared) error {
 func (w *writer) moveHeads() error {
 	for k := range w.moved {
 		h := &k.head
-		if _, err := w.exec("move_head", k.id, int64(h.Seq), h.Hash[:], h.Rows, h.Path, h.Steps, h.Format, int64(h.Border)); err != nil {
+		if _, err := w.exec("move_head", k.id, int64(h.Seq), h.Hash[:], h.Rows, h.Path, h.Steps, h.Format, int64(h.Border), int64(h.First)); err != nil {
 			return err
 		}
 		if h.Session != k.session { // seldom, and it moves a row of an index

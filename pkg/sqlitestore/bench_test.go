@@ -38,7 +38,7 @@ func benchLog(b *testing.B, tasks, each, size int) ([][]byte, []record.Key) {
 			f := &record.Frame{
 				Prev: prev[n], N0: 2 * i, Keep: 2 * i, Format: "anthropic", At: int64(i),
 				Items: []record.Item{{Raw: []byte(call)}, {Raw: []byte(result.String())}}, Anchor: &engine.Anchor{Real: 1000 * i, Model: "m"},
-				Step: &record.Step{Report: engine.Report{Step: i, Outcome: engine.Under, Window: 200000}, Budget: engine.Budget{Window: 200000}},
+				Step:    &record.Step{Report: engine.Report{Step: i, Outcome: engine.Under, Window: 200000}, Budget: engine.Budget{Window: 200000}},
 				Session: fmt.Sprint("session", n),
 			}
 			random := func(s string) record.Mark {

@@ -5,7 +5,7 @@
 INSERT INTO task(tenant, task) VALUES (?, ?);
 
 -- name: move_head
-UPDATE task SET head_seq = ?2, head_hash = ?3, rows = ?4, path = ?5, steps = ?6, format = ?7, border = ?8 WHERE id = ?1;
+UPDATE task SET head_seq = ?2, head_hash = ?3, rows = ?4, path = ?5, steps = ?6, format = ?7, border = ?8, first_seq = ?9 WHERE id = ?1;
 
 -- name: move_session
 UPDATE task SET session = ?2 WHERE id = ?1;
@@ -87,10 +87,10 @@ DELETE FROM blob WHERE id = ?1
   AND NOT EXISTS (SELECT 1 FROM task_call WHERE output_blob = ?1);
 
 -- name: erase_end
-UPDATE task SET head_seq = 0, head_hash = x'', rows = 0, path = 0, steps = 0, format = '', session = '', border = 0, state = 3 WHERE id = ?;
+UPDATE task SET head_seq = 0, head_hash = x'', rows = 0, path = 0, steps = 0, format = '', session = '', border = 0, first_seq = 0, state = 3 WHERE id = ?;
 
 -- name: task
-SELECT id, head_seq, head_hash, rows, path, steps, format, session, border, state FROM task WHERE tenant = ? AND task = ?;
+SELECT id, head_seq, head_hash, rows, path, steps, format, session, border, first_seq, state FROM task WHERE tenant = ? AND task = ?;
 
 -- name: marked
 SELECT t.task, m.seq FROM task_mark m JOIN task t ON t.id = m.task
@@ -150,7 +150,7 @@ SELECT enc, raw_len, body FROM blob WHERE hash = ? AND tenant = ?;
 SELECT id FROM blob WHERE hash = ? AND tenant = ?;
 
 -- name: verify_tasks
-SELECT id, tenant, task, head_seq, head_hash, rows, path, steps, session, border, state FROM task ORDER BY tenant, task;
+SELECT id, tenant, task, head_seq, head_hash, rows, path, steps, session, border, first_seq, state FROM task ORDER BY tenant, task;
 
 -- name: verify_blobs
 SELECT tenant, hash, enc, raw_len, body FROM blob ORDER BY id;

@@ -76,7 +76,7 @@ func (v *view) task(key record.Key) (int64, store.Head, error) {
 		state int
 		mark  int64
 	)
-	found, err := v.row("task", []any{key.Tenant, key.Task}, &id, &h.Seq, &hash, &h.Rows, &h.Path, &h.Steps, &h.Format, &h.Session, &mark, &state)
+	found, err := v.row("task", []any{key.Tenant, key.Task}, &id, &h.Seq, &hash, &h.Rows, &h.Path, &h.Steps, &h.Format, &h.Session, &mark, &h.First, &state)
 	switch {
 	case err != nil:
 		return 0, h, err

@@ -93,7 +93,7 @@ func (c *checker) tasks() error {
 		var t taskRow
 		var hash []byte
 		var border int64
-		err := r.Scan(&t.id, &t.key.Tenant, &t.key.Task, &t.head.Seq, &hash, &t.head.Rows, &t.head.Path, &t.head.Steps, &t.head.Session, &border, &t.state)
+		err := r.Scan(&t.id, &t.key.Tenant, &t.key.Task, &t.head.Seq, &hash, &t.head.Rows, &t.head.Path, &t.head.Steps, &t.head.Session, &border, &t.head.First, &t.state)
 		t.head.Border = record.Mark(border)
 		copy(t.head.Hash[:], hash)
 		all = append(all, t)

@@ -98,6 +98,9 @@ func Follow(h Head, path Runs, e *Entry) (Head, Runs, error) {
 	if f.Step != nil {
 		h.Steps++
 	}
+	if h.First == 0 {
+		h.First = e.Seq
+	}
 	if f.Session != "" {
 		h.Session = f.Session
 	}

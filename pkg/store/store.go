@@ -24,6 +24,7 @@ type Head struct {
 	// Session and Border are those of the newest frame that tells of them.
 	Session string
 	Border  record.Mark
+	First   uint64 // sequence of the first frame
 }
 
 // Call is one tool call with its raw input and output, as view_tool_call gives it back.

@@ -3,6 +3,8 @@
 
 ALTER TABLE task ADD COLUMN session TEXT NOT NULL DEFAULT '';     -- of the newest frame that tells of one
 ALTER TABLE task ADD COLUMN border INTEGER NOT NULL DEFAULT 0;    -- the mark of the path, of the newest frame that has one
+ALTER TABLE task ADD COLUMN first_seq INTEGER NOT NULL DEFAULT 0; -- sequence of the first frame
+UPDATE task SET first_seq = coalesce((SELECT min(seq) FROM task_frame WHERE task = task.id), 0) WHERE state <> 3;
 
 CREATE INDEX task_session ON task(tenant, session) WHERE session <> '';
 

@@ -61,7 +61,7 @@ func appends(t *testing.T, s store.Store) {
 	apply(t, s, encoded(t, second))
 	wantPath(t, s, anna, 0, "one", long, "three")
 	h, err := s.Head(context.Background(), anna)
-	want := store.Head{Seq: second.Seq, Hash: second.Hash, Rows: 3, Path: 3, Format: "anthropic"}
+	want := store.Head{Seq: second.Seq, Hash: second.Hash, Rows: 3, Path: 3, Format: "anthropic", First: 13}
 	if err != nil || h != want {
 		t.Errorf("head %+v, %v; want %+v", h, err, want)
 	}
