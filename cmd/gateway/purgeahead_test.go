@@ -15,7 +15,7 @@ import (
 )
 
 // TestPurgeWhileAFoldIsInFlight: a task that is purged while the model writes its summary stays purged: the summary does not
-// come back into the store, and the task's name takes no call.
+// come back into the store and does not stay on the log, and the task's name takes no call.
 func TestPurgeWhileAFoldIsInFlight(t *testing.T) {
 	t.Parallel()
 	asked := make(chan struct{}, 100)
@@ -64,6 +64,9 @@ func TestPurgeWhileAFoldIsInFlight(t *testing.T) {
 	msgs, err := n.Bus.Read(t.Context(), key, 0, 0)
 	if err != nil || len(msgs) > 0 {
 		t.Errorf("%d entries of the task on the log (%v)", len(msgs), err)
+	}
+	if pos, found, err := n.Bus.LastForm(t.Context(), key); found || err != nil {
+		t.Errorf("the summary stands on the log at %v (%v)", pos, err)
 	}
 	a := n.Call("POST", "/v1/tasks/gone/step", map[string]any{"format": "anthropic", "body": json.RawMessage(h.Body())})
 	if a.Status != http.StatusGone {

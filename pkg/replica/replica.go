@@ -81,16 +81,34 @@ func (r *Replica) tail(ctx context.Context, stream string) error {
 			return fmt.Errorf("tail %s at %d: %w", stream, b.UpTo.Seq, err)
 		}
 		r.advance(stream, b.UpTo.Seq)
-		for i := range entries {
-			if entries[i].Erase == nil {
-				continue
-			}
-			if err := r.sweep(ctx, entries[i].Key); err != nil && ctx.Err() == nil {
+		for _, key := range r.toSweep(ctx, entries) {
+			if err := r.sweep(ctx, key); err != nil && ctx.Err() == nil {
 				return fmt.Errorf("tail %s: %w", stream, err)
 			}
 		}
 		return nil
 	})
+}
+
+// toSweep are the tasks of which the log may hold what it must not: those that entries order to erase, and those that
+// were erased while somebody made a form or a summary of them, which came after.
+func (r *Replica) toSweep(ctx context.Context, entries []store.Entry) (keys []record.Key) {
+	looked := map[record.Key]bool{}
+	for i := range entries {
+		e := &entries[i]
+		late := e.Minted != nil || e.Ready != nil
+		if e.Erase == nil && !late || looked[e.Key] {
+			continue
+		}
+		looked[e.Key] = true
+		if late {
+			if _, err := r.store.Head(ctx, e.Key); !errors.Is(err, store.ErrPurged) {
+				continue
+			}
+		}
+		keys = append(keys, e.Key)
+	}
+	return keys
 }
 
 // entry decodes a log entry, with the content that travelled by reference. What cannot be decoded is passed over and
