@@ -83,12 +83,13 @@ var owners = []struct {
 var testOnly = []string{
 	"testing", "net/http/httptest", "pgregory.net/rapid", "github.com/google/go-cmp", "github.com/cockroachdb/datadriven",
 	"go.uber.org/goleak", "github.com/rogpeppe/go-internal", "golang.org/x/tools",
+	"github.com/anthropics/anthropic-sdk-go", "github.com/openai/openai-go",
 }
 
 // isTestPackage reports whether a package of ours serves tests alone.
 func isTestPackage(dir string) bool {
 	last := dir[strings.LastIndex(dir, "/")+1:]
-	return strings.HasSuffix(last, "test") || dir == "internal/realdata"
+	return strings.HasSuffix(last, "test") || dir == "internal/realdata" || dir == "internal/upstream/sdkloop"
 }
 
 // production are the files that end up in a program.

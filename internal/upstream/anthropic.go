@@ -46,7 +46,7 @@ type anthropicRequest struct {
 	sealed   sealed
 }
 
-func (q *anthropicRequest) thinks() bool { return q.thinking == "enabled" || q.thinking == "adaptive" }
+func (q *anthropicRequest) thinks() bool { return q.thinking == "enabled" || q.thinking == "adaptive" || q.thinking == "between_tools" }
 
 func (x *exchange) messages() {
 	q := &anthropicRequest{

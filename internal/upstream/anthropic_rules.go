@@ -87,7 +87,7 @@ func (q *anthropicRequest) switches() *Refusal {
 	}
 	switch {
 	case !t.Exists():
-	case !slices.Contains([]string{"enabled", "adaptive", "disabled"}, q.thinking):
+	case !slices.Contains([]string{"enabled", "adaptive", "between_tools", "disabled"}, q.thinking):
 		return invalid("thinking: Input tag '%s' found using 'type' does not match any of the expected tags: 'adaptive', 'disabled', 'enabled'", q.thinking)
 	case q.thinking == "adaptive" && !q.m.Adaptive:
 		return invalid("adaptive thinking is not supported on this model")

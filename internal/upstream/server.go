@@ -60,6 +60,7 @@ type Server struct {
 	mu     sync.Mutex
 	addr   string
 	srv    *http.Server // nil while connections are refused
+	listen net.Listener // of srv
 	closed bool
 	done   sync.WaitGroup
 	log    []*Request
@@ -98,11 +99,12 @@ func (s *Server) URL() string {
 // Refuse ends all connections at once and refuses new ones, until [Server.Accept].
 func (s *Server) Refuse() {
 	s.mu.Lock()
-	srv := s.srv
+	srv, l := s.srv, s.listen
 	s.srv = nil
 	s.mu.Unlock()
 	if srv != nil {
-		_ = srv.Close() // a listener that is closed already is what was asked for
+		_ = l.Close() // the server may not have got to know it yet
+		_ = srv.Close()
 	}
 }
 
@@ -122,7 +124,7 @@ func (s *Server) Accept() error {
 	}
 	s.addr = l.Addr().String()
 	srv := &http.Server{Handler: s, ReadHeaderTimeout: time.Minute}
-	s.srv = srv
+	s.srv, s.listen = srv, l
 	s.done.Go(func() { _ = srv.Serve(l) }) // it ends by Close alone, and says so
 	return nil
 }
