@@ -140,7 +140,7 @@ func (s *Server) bare(ctx context.Context, scope Scope, a Args) (*seen, error) {
 	}
 	switch {
 	case partly != nil && len(found) == 0:
-		return nil, &sentence{fmt.Sprintf("no call %q was found, but only %d of %d tasks could be looked through; give id as <task>/%s", a.ID, partly.Looked, partly.Tasks, a.ID)}
+		return nil, &sentence{fmt.Sprintf("no call %q was found, but %v; give id as <task>/%s", a.ID, partly, a.ID)}
 	case partly != nil || len(found) > 1:
 		return nil, ambiguousTask(a.ID, found, partly)
 	case len(found) == 0:

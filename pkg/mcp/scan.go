@@ -25,11 +25,15 @@ type Scan struct {
 	Bytes  int // of rows, at most; 0: DefaultScanBytes
 }
 
-// BoundError says that not every task was looked at, so that an id found once may be there again.
+// BoundError says that not every task was looked at, so that an id found once may be there again. Tasks is 0 where it is
+// not known how many there are.
 type BoundError struct{ Looked, Tasks int }
 
 func (e *BoundError) Error() string {
-	return fmt.Sprintf("looked through %d of %d tasks", e.Looked, e.Tasks)
+	if e.Tasks == 0 {
+		return fmt.Sprintf("only the latest %d tasks could be looked through", e.Looked)
+	}
+	return fmt.Sprintf("only %d of %d tasks could be looked through", e.Looked, e.Tasks)
 }
 
 // TasksOf reads the tasks in their order by name.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -14,6 +15,7 @@ import (
 	"github.com/ullage/ullage/pkg/gateway"
 	"github.com/ullage/ullage/pkg/mcp"
 	"github.com/ullage/ullage/pkg/record"
+	"github.com/ullage/ullage/pkg/store"
 	"github.com/ullage/ullage/pkg/wire"
 )
 
@@ -43,27 +45,58 @@ func ask(t *testing.T, s *mcp.Server, scope mcp.Scope, args string) string {
 	return text
 }
 
-func TestScanFindsTheTask(t *testing.T) {
+func TestFindersFindTheTask(t *testing.T) {
 	n := many(t, 4)
+	n.Call("POST", "/v1/tasks/t3/tool-finished", map[string]any{"id": "call_early", "name": "read", "input": map[string]any{}, "output": "early"}).Into(t, 202, nil)
 	scan := &mcp.Scan{Record: n.Store}
-	for id, want := range map[engine.CallID][]string{
-		"call_own2": {"t2"}, "call_1": {"t0", "t1", "t2", "t3"}, "call_none": nil,
-		`a/"b"1`: {"t0", "t1", "t2", "t3"}, // JSON may have it in several ways: all are to be looked at
-	} {
-		keys, err := scan.TasksOf(t.Context(), gateway.DefaultTenant, id)
-		if err != nil {
-			t.Fatal(err)
+	all := []string{"t0", "t1", "t2", "t3"}
+	for name, finder := range map[string]mcp.Finder{"scan": scan, "index": &mcp.Index{Marks: n.Store, Else: scan}} {
+		for id, want := range map[engine.CallID][]string{
+			"call_own2": {"t2"}, "call_1": all, "call_none": nil, "call_early": {"t3"},
+			`a/"b"1`: {"t1"}, // JSON may have it in several ways: a scan gives all, to be looked at
+		} {
+			keys, err := finder.TasksOf(t.Context(), gateway.DefaultTenant, id)
+			if err != nil {
+				t.Fatal(err)
+			}
+			var got []string
+			for _, k := range keys {
+				got = append(got, k.Task)
+			}
+			slices.Sort(got)
+			if name == "scan" && id == `a/"b"1` {
+				want = all
+			}
+			if d := cmp.Diff(want, got); d != "" {
+				t.Errorf("%s, %s: -want +got\n%s", name, id, d)
+			}
 		}
-		var got []string
-		for _, k := range keys {
-			got = append(got, k.Task)
-		}
-		if d := cmp.Diff(want, got); d != "" {
-			t.Errorf("%s: -want +got\n%s", id, d)
+		s := n.MCP()
+		s.Finder = finder
+		if got := ask(t, s, ours(""), `{"id":"a/\"b\"1"}`); !strings.HasPrefix(got, `[view_tool_call: a/"b"1 of task t1, read`) {
+			t.Errorf("%s: an id with a slash and quotes: %s", name, got)
 		}
 	}
-	if got := ask(t, n.MCP(), ours(""), `{"id":"a/\"b\"1"}`); !strings.HasPrefix(got, `[view_tool_call: a/"b"1 of task t1, read`) {
-		t.Errorf("an id with a slash and quotes: %s", got)
+}
+
+// An index that gives no more than the latest tasks says so too.
+type crowded struct{}
+
+func (crowded) Marked(context.Context, string, []record.Mark) ([]store.Found, error) {
+	found := make([]store.Found, store.MaxFound)
+	for i := range found {
+		found[i].Task = fmt.Sprintf("t%d", i)
+	}
+	return found, nil
+}
+
+func TestIndexIsBounded(t *testing.T) {
+	n := many(t, 2)
+	s := n.MCP()
+	s.Finder = &mcp.Index{Marks: crowded{}}
+	want := `failed: only the latest 64 tasks could be looked through for the call "call_own1"; say which task is meant. Give as id: t1/call_own1`
+	if got := ask(t, s, ours(""), `{"id":"call_own1"}`); got != want {
+		t.Error(got)
 	}
 }
 

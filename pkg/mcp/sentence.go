@@ -40,7 +40,7 @@ func ambiguousTask(id string, keys []record.Key, partly *BoundError) error {
 		handles[i].Task = keys[i].Task + "/" + id
 	}
 	if partly != nil {
-		return &sentence{fmt.Sprintf("only %d of %d tasks could be looked through for the call %q; say which task is meant. Give as id: %s", partly.Looked, partly.Tasks, id, names(handles))}
+		return &sentence{fmt.Sprintf("%v for the call %q; say which task is meant. Give as id: %s", partly, id, names(handles))}
 	}
 	return &sentence{fmt.Sprintf("%d tasks have a call %q; say which is meant. Give as id: %s", len(keys), id, names(handles))}
 }
