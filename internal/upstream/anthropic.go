@@ -25,16 +25,19 @@ type part struct {
 
 // message is a message as it stands in the array.
 type message struct {
-	role  string
-	at    int
-	parts []part
+	role    string
+	at      int
+	r       gjson.Result
+	content gjson.Result
+	parts   []part
 }
 
 // anthropicRequest is a body of Messages, taken apart.
 type anthropicRequest struct {
 	m        Model
-	doc      gjson.Result
-	count    bool // count_tokens
+	doc      gjson.Result // all but the messages
+	past     gjson.Result // the messages
+	count    bool         // count_tokens
 	max      int
 	system   []part
 	tools    []part
@@ -46,11 +49,13 @@ type anthropicRequest struct {
 	sealed   sealed
 }
 
-func (q *anthropicRequest) thinks() bool { return q.thinking == "enabled" || q.thinking == "adaptive" || q.thinking == "between_tools" }
+func (q *anthropicRequest) thinks() bool {
+	return q.thinking == "enabled" || q.thinking == "adaptive" || q.thinking == "between_tools"
+}
 
 func (x *exchange) messages() {
 	q := &anthropicRequest{
-		m: x.model(get(x.doc, "model").Str), doc: x.doc, count: x.log.Surface == CountTokens,
+		m: x.model(get(x.doc, "model").Str), doc: x.doc, past: x.past, count: x.log.Surface == CountTokens,
 		thinking: get(get(x.doc, "thinking"), "type").Str, beta: map[string]bool{}, turn: -1,
 	}
 	for _, h := range x.r.Header.Values("anthropic-beta") {
@@ -75,8 +80,8 @@ func (x *exchange) messages() {
 	x.note(func(l *Request) {
 		l.System = short(sortedList(q.system), 32)
 		l.Tools = short(sortedList(q.tools), 32)
-		for _, m := range get(x.doc, "messages").Array() {
-			l.Messages = append(l.Messages, noted(m))
+		for _, m := range q.messages {
+			l.Messages = append(l.Messages, noted(m.r))
 		}
 		for _, d := range q.sealed.dropped {
 			l.Dropped = append(l.Dropped, d.path)
@@ -112,8 +117,9 @@ func (q *anthropicRequest) read(secret string) *Refusal {
 	}
 	q.system = list("system", get(q.doc, "system"))
 	q.tools = list("tools", get(q.doc, "tools"))
-	for i, m := range get(q.doc, "messages").Array() {
-		q.messages = append(q.messages, message{get(m, "role").Str, i, list(fmt.Sprintf("messages.%d.content", i), get(m, "content"))})
+	for i, m := range q.past.Array() {
+		c := get(m, "content")
+		q.messages = append(q.messages, message{get(m, "role").Str, i, m, c, list(fmt.Sprintf("messages.%d.content", i), c)})
 	}
 	for i := range q.messages {
 		if m := &q.messages[i]; m.role == "user" && !slices.ContainsFunc(m.parts, func(p part) bool { return p.kind == "tool_result" }) {
@@ -166,10 +172,9 @@ func sortedList(l []part) []byte {
 // said are the assistant's messages in order, as they stand.
 func (q *anthropicRequest) said() []string {
 	var out []string
-	all := get(q.doc, "messages").Array()
-	for i, m := range q.messages {
+	for _, m := range q.messages {
 		if m.role == "assistant" {
-			out = append(out, all[i].Raw)
+			out = append(out, m.r.Raw)
 		}
 	}
 	return out

@@ -50,7 +50,6 @@ func (q *anthropicRequest) envelope() *Refusal {
 	}
 	max := get(q.doc, "max_tokens")
 	q.max = int(max.Int())
-	msgs := get(q.doc, "messages")
 	switch {
 	case q.m.Name == "":
 		return errNoModel
@@ -62,14 +61,16 @@ func (q *anthropicRequest) envelope() *Refusal {
 		return invalid("max_tokens: must be greater than or equal to 1")
 	case q.max > q.m.MaxOutput:
 		return invalid("max_tokens: %d > %d, which is the maximum allowed number of output tokens for %s", q.max, q.m.MaxOutput, q.m.Name)
-	case !msgs.Exists():
+	case !q.past.Exists():
 		return invalid("messages: Field required")
-	case !msgs.IsArray():
+	case !q.past.IsArray():
 		return invalid("messages: Input should be a valid list")
-	case len(msgs.Array()) == 0:
+	}
+	switch n := len(q.past.Array()); {
+	case n == 0:
 		return invalid("messages: at least one message is required")
-	case len(msgs.Array()) > 100_000:
-		return invalid("messages: List should have at most 100000 items after validation, not %d", len(msgs.Array())) // A6
+	case n > 100_000:
+		return invalid("messages: List should have at most 100000 items after validation, not %d", n) // A6
 	}
 	return nil
 }
@@ -104,7 +105,7 @@ func (q *anthropicRequest) switches() *Refusal {
 // roles are the rules A1 to A7.
 func (q *anthropicRequest) roles() *Refusal {
 	for i, m := range q.messages {
-		content := get(get(q.doc, "messages").Array()[i], "content")
+		content := m.content
 		last := i == len(q.messages)-1
 		switch {
 		case m.role != "user" && m.role != "assistant" && (m.role != "system" || !q.m.Systems):

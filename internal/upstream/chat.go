@@ -23,7 +23,7 @@ type chatAnswer struct {
 func (x *exchange) chat() {
 	m := x.model(get(x.doc, "model").Str)
 	x.note(func(l *Request) { l.Model, l.Stream = m.Name, get(x.doc, "stream").Bool() })
-	messages := get(x.doc, "messages").Array()
+	messages := x.past.Array()
 	if r := chatRules(x.doc, m, messages); r != nil {
 		x.refuse(r)
 		return

@@ -193,7 +193,7 @@ func noted(m gjson.Result) Message {
 	content := get(m, "content")
 	switch {
 	case content.Type == gjson.String:
-		out.Blocks = append(out.Blocks, short(appendPlain(nil, textBlock(content), false), 32))
+		out.Blocks = append(out.Blocks, short(unmarked(textBlock(content)), 32))
 	case content.IsArray():
 		for _, b := range content.Array() {
 			out.Blocks = append(out.Blocks, short(unmarked(b), 32))
@@ -211,15 +211,17 @@ func textBlock(content gjson.Result) gjson.Result {
 	return gjson.Parse(`{"type":"text","text":` + content.Raw + `}`)
 }
 
-// unmarked is a block without its cache marker and those of what lies directly in it.
+// unmarked is a block without its cache marker and those of what lies directly in it. A text has no order of members
+// that a model could see, and may have been a string.
 func unmarked(b gjson.Result) []byte {
+	text := func(b gjson.Result) bool { return get(b, "type").Str == "text" }
 	inner := get(b, "content")
 	if !inner.IsArray() {
-		return appendPlain(nil, b, false, mark)
+		return appendPlain(nil, b, text(b), mark)
 	}
 	out := append(appendPlain(nil, b, false, mark, "content"), '[')
 	for _, v := range inner.Array() {
-		out = append(appendPlain(out, v, false, mark), ',')
+		out = append(appendPlain(out, v, text(v), mark), ',')
 	}
 	return append(out, ']')
 }

@@ -164,7 +164,7 @@ func (x *exchange) readResponses(q *responsesRequest) *Refusal {
 			return wrong(k, "unknown_parameter", "Unknown parameter: '%s'.", k)
 		}
 	}
-	in, prev := get(x.doc, "input"), get(x.doc, "previous_response_id").Str
+	in, prev := x.past, get(x.doc, "previous_response_id").Str
 	limit := get(x.doc, "max_output_tokens")
 	switch {
 	case q.m.Name == "":

@@ -155,7 +155,8 @@ type exchange struct {
 	r     *http.Request
 	log   *Request // shared with readers of the log: written under the server's lock
 	body  []byte
-	doc   gjson.Result
+	doc   gjson.Result // all but the history, which is large and read once
+	past  gjson.Result // the history: messages or input
 	key   string
 	fault Fault
 }
@@ -240,6 +241,7 @@ func (x *exchange) answer(broken error) {
 		x.refuse(r)
 		return
 	}
+	x.split()
 	switch x.log.Surface {
 	case Messages, CountTokens:
 		x.messages()
@@ -289,6 +291,25 @@ func (x *exchange) door(broken error) *Refusal {
 		return bad(http.StatusBadRequest, "invalid_request_error", "", "Input should be a valid dictionary or object")
 	}
 	return nil
+}
+
+// split takes the history out of the body; its name stays.
+func (x *exchange) split() {
+	rest := []byte("{")
+	x.doc.ForEach(func(k, v gjson.Result) bool {
+		if len(rest) > 1 {
+			rest = append(rest, ',')
+		}
+		rest = append(append(rest, k.Raw...), ':')
+		if k.Str == "messages" && x.log.Surface != Responses || k.Str == "input" && x.log.Surface == Responses {
+			x.past = v
+			rest = append(rest, '0')
+		} else {
+			rest = append(rest, v.Raw...)
+		}
+		return true
+	})
+	x.doc = gjson.ParseBytes(append(rest, '}'))
 }
 
 // note writes into the log.
