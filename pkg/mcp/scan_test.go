@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/ullage/ullage/internal/node/nodetest"
 	"github.com/ullage/ullage/pkg/engine"
@@ -140,4 +144,33 @@ func TestFinderMayGiveTooMany(t *testing.T) {
 	if got := ask(t, s, ours(""), `{"id":"call_own1","lines":"1"}`); got != "[view_tool_call: call_own1 of task t1, read at step 1; 1 line of output, of which 1]\nown 1" {
 		t.Error(got)
 	}
+}
+
+// Many agents ask at once, and each gets its own.
+func TestManyAtOnce(t *testing.T) {
+	const agents = 16
+	n := many(t, agents)
+	srv := httptest.NewServer(n.MCP().Handler(func(*http.Request) ([]string, error) { return []string{gateway.DefaultTenant}, nil }))
+	defer srv.Close()
+	var g sync.WaitGroup
+	for i := range agents {
+		bound := http.Header{}
+		if i%2 == 0 {
+			bound.Set(mcp.TaskHeader, fmt.Sprintf("t%d", i))
+		}
+		s := overHTTP(t, srv.URL, bound)
+		g.Go(func() {
+			for range 5 {
+				r, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: mcp.ToolName, Arguments: map[string]any{"id": fmt.Sprintf("call_own%d", i), "lines": "1"}})
+				if err != nil || r.IsError || !strings.HasSuffix(r.Content[0].(*sdk.TextContent).Text, fmt.Sprintf("of which 1]\nown %d", i)) {
+					t.Errorf("agent %d: %v, %v", i, r, err)
+				}
+				other, err := s.CallTool(t.Context(), &sdk.CallToolParams{Name: mcp.ToolName, Arguments: map[string]any{"id": fmt.Sprintf("call_own%d", (i+1)%agents)}})
+				if err != nil || other.IsError != (i%2 == 0) {
+					t.Errorf("agent %d asks for another's: %v, %v", i, other, err)
+				}
+			}
+		})
+	}
+	g.Wait()
 }
