@@ -172,7 +172,7 @@ func chatRules(d gjson.Result, m Model, messages []gjson.Result) *Refusal {
 			id := get(msg, "tool_call_id").Str
 			k := slices.Index(waiting, id)
 			if k < 0 { // C3
-				return wrong(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.")
+				return wrong(fmt.Sprintf("messages.[%d].role", i), "", "Invalid parameter: messages with role 'tool' must be a response to a preceeding message with 'tool_calls'.") //nolint:misspell // the provider's own spelling
 			}
 			waiting = slices.Delete(slices.Clone(waiting), k, k+1)
 		default: // C1

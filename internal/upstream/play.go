@@ -69,9 +69,7 @@ func (x *exchange) stream(events []event) {
 				o.put(half[:len(half)/2])
 				panic(http.ErrAbortHandler)
 			case FaultStall:
-				if !x.wait(x.fault.For) {
-					return
-				}
+				x.wait(x.fault.For)
 			case FaultEvent:
 				o.put(x.errorEvent().bytes())
 				o.end()
@@ -80,8 +78,9 @@ func (x *exchange) stream(events []event) {
 			}
 		}
 		x.pieces(o, e.bytes())
-		if !x.wait(x.s.c.Pace) || x.r.Context().Err() != nil {
-			return
+		x.wait(x.s.c.Pace)
+		if x.r.Context().Err() != nil {
+			return // the client has gone
 		}
 	}
 	o.end()
@@ -123,9 +122,7 @@ func (x *exchange) whole(body []byte) {
 		panic(http.ErrAbortHandler)
 	case FaultStall:
 		o.put(body[:half])
-		if !x.wait(x.fault.For) {
-			return
-		}
+		x.wait(x.fault.For)
 		body = body[half:]
 	default: // not within the answer
 	}

@@ -224,9 +224,7 @@ func (x *exchange) answer(broken error) {
 	case FaultDrop:
 		panic(http.ErrAbortHandler)
 	case FaultSlow:
-		if !x.wait(x.fault.For) {
-			return
-		}
+		x.wait(x.fault.For)
 	default: // within the answer
 	}
 	if x.log.Surface == Other {
@@ -319,20 +317,21 @@ func (x *exchange) note(f func(*Request)) {
 	f(x.log)
 }
 
-// wait pauses and reports whether there is still somebody to answer.
-func (x *exchange) wait(d time.Duration) bool {
+// wait pauses. If the client goes or the server is closed meanwhile, the connection ends as it stands: a part of an
+// answer never looks like a whole one.
+func (x *exchange) wait(d time.Duration) {
 	if d <= 0 {
-		return true
+		return
 	}
 	t := time.NewTimer(d)
 	defer t.Stop()
 	select {
 	case <-t.C:
-		return true
+		return
 	case <-x.r.Context().Done():
 	case <-x.s.quit:
 	}
-	return false
+	panic(http.ErrAbortHandler)
 }
 
 // model is what holds for the model of the request.

@@ -77,7 +77,9 @@ func (k *talk) step() bool {
 	return len(results) > 0
 }
 
-func (k *talk) say(text string) { k.messages = append(k.messages, obj{"role": "user", "content": text}) }
+func (k *talk) say(text string) {
+	k.messages = append(k.messages, obj{"role": "user", "content": text})
+}
 
 // turn says something and works until the turn ends.
 func (k *talk) turn(text string) {

@@ -88,7 +88,7 @@ func generate(ctx context.Context, c *anthropic.Client, p anthropic.MessageNewPa
 		return c.Messages.New(ctx, p)
 	}
 	s := c.Messages.NewStreaming(ctx, p)
-	defer s.Close()
+	defer func() { _ = s.Close() }() // what it has to say, Err has said
 	var m anthropic.Message
 	done := false
 	for s.Next() {

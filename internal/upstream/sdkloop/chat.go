@@ -67,7 +67,7 @@ func complete(ctx context.Context, c *openai.Client, p openai.ChatCompletionNewP
 		return c.Chat.Completions.New(ctx, p)
 	}
 	s := c.Chat.Completions.NewStreaming(ctx, p)
-	defer s.Close()
+	defer func() { _ = s.Close() }() // what it has to say, Err has said
 	var acc openai.ChatCompletionAccumulator
 	for s.Next() {
 		if !acc.AddChunk(s.Current()) {

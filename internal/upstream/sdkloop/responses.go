@@ -80,7 +80,7 @@ func respond(ctx context.Context, c *openai.Client, p responses.ResponseNewParam
 		return c.Responses.New(ctx, p)
 	}
 	s := c.Responses.NewStreaming(ctx, p)
-	defer s.Close()
+	defer func() { _ = s.Close() }() // what it has to say, Err has said
 	var done *responses.Response
 	for s.Next() {
 		switch e := s.Current(); e.Type {
