@@ -127,8 +127,10 @@ func (w *writer) content(b []byte, ref *Ref) {
 }
 
 func (w *writer) frame(f *Frame) frameHead {
-	h := frameHead{Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor, Pins: f.Pins,
-		Session: f.Session, Border: f.Border, Marks: packMarks(f.Marks)}
+	h := frameHead{
+		Prev: f.Prev, N0: f.N0, At: f.At, Format: f.Format, Keep: f.Keep, Calls: f.Calls, Anchor: f.Anchor, Pins: f.Pins,
+		Session: f.Session, Border: f.Border, Marks: packMarks(f.Marks),
+	}
 	for i := range f.Items {
 		it := &f.Items[i]
 		if it.Count > 0 {

@@ -56,8 +56,10 @@ func (p *picker) content() ([]byte, *Ref) {
 }
 
 func (p *picker) frame(h *frameHead) *Frame {
-	f := &Frame{Prev: h.Prev, N0: h.N0, At: h.At, Format: h.Format, Keep: h.Keep, Calls: h.Calls, Anchor: h.Anchor, Pins: h.Pins,
-		Session: h.Session, Border: h.Border}
+	f := &Frame{
+		Prev: h.Prev, N0: h.N0, At: h.At, Format: h.Format, Keep: h.Keep, Calls: h.Calls, Anchor: h.Anchor, Pins: h.Pins,
+		Session: h.Session, Border: h.Border,
+	}
 	var whole bool
 	if f.Marks, whole = unpackMarks(h.Marks); !whole {
 		p.err = fmt.Errorf("its marks have %d bytes; a mark has eight", len(h.Marks))

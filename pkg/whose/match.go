@@ -46,7 +46,7 @@ func Match(ctx context.Context, index Index, tenant string, w Whose, msgs []engi
 	m := &matcher{ctx: ctx, index: index, tenant: tenant, w: w, scope: w.Scope(), msgs: msgs, heads: map[string]*store.Head{}}
 	if w.Explicit != "" {
 		if !validName(w.Explicit) {
-			return key, "", fmt.Errorf("%s %q: %w; use up to 128 letters, digits and -_=~@+:", TaskHeader, cut(w.Explicit, 60), ErrName)
+			return key, "", fmt.Errorf("%s %q: %w; a name has up to 128 letters, digits and characters of -_=~@+: alone", TaskHeader, cut(w.Explicit, 60), ErrName)
 		}
 		return m.key(w.Explicit), ByHeader, nil
 	}

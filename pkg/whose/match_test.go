@@ -342,3 +342,26 @@ func TestLag(t *testing.T) {
 		t.Errorf("one conversation on %s and %s", first.key.Task, later.key.Task)
 	}
 }
+
+// What one tenant has done changes nothing for another that sends the very same.
+func TestTenantsNeverMeet(t *testing.T) {
+	g := newGateway()
+	requests := [][]string{{"u hi"}, {"u hi", "c " + longID, "r " + longID + " x"}, {"u else", "c " + longID, "r " + longID + " x", "a so", "u on"}}
+	for _, session := range []string{"", "Thread-Id: t", "X-Claude-Code-Session-Id: s"} {
+		var first []answer
+		for i, key := range []string{"X-Api-Key: one", "X-Api-Key: two"} {
+			lines := []string{key}
+			if session != "" {
+				lines = append(lines, session)
+			}
+			for j, turns := range requests {
+				a := g.ask(t, call{header: header(lines...), format: wire.Anthropic, body: body("", turns...)})
+				if i == 0 {
+					first = append(first, a)
+				} else if a.key.Tenant == first[j].key.Tenant || a.key.Task != first[j].key.Task || a.how != first[j].how {
+					t.Errorf("%s, request %d: %v by %s beside another tenant's %v by %s", session, j, a.key, a.how, first[j].key, first[j].how)
+				}
+			}
+		}
+	}
+}

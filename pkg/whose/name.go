@@ -99,4 +99,4 @@ func cut(s string, n int) string {
 	return s
 }
 
-var _ Index = (store.Reader)(nil)
+var _ Index = store.Reader(nil)

@@ -62,7 +62,7 @@ func writeSecret(dir, file string, secret []byte) error {
 	if err != nil {
 		return err
 	}
-	defer os.Remove(t.Name())
+	defer func() { _ = os.Remove(t.Name()) }() // its other name is the file
 	_, err = t.WriteString(hex.EncodeToString(secret) + "\n")
 	if err == nil {
 		err = t.Sync()
