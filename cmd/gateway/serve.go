@@ -31,6 +31,7 @@ type serveCmd struct {
 	Window     int           `default:"200000" env:"ULLAGE_WINDOW" placeholder:"TOKENS" help:"Context window of requests that do not give one. Default: 200000."`
 	Rules      string        `type:"existingfile" env:"ULLAGE_RULES" placeholder:"FILE" help:"Tool rules (YAML) laid over the built-in table."`
 	LLM        cli.LLM       `embed:"" envprefix:"ULLAGE_" group:"Model:"`
+	Proxy      cli.Proxy     `embed:"" envprefix:"ULLAGE_" group:"Proxy:"`
 	Hooks      cli.Hooks     `embed:"" envprefix:"ULLAGE_" group:"Hooks:"`
 	AfterHook  cli.AfterHook `embed:"" envprefix:"ULLAGE_" group:"Hooks:"`
 	Deadline   time.Duration `name:"fold-deadline" default:"20s" env:"COMPACTION_FOLD_DEADLINE" help:"How long a step waits for a floor summary before the static checkpoint stands in."`
@@ -60,6 +61,9 @@ func (c *serveCmd) Run(ctx contextArg) error {
 	if err != nil {
 		return fmt.Errorf("serve: %w", err)
 	}
+	if err := c.Proxy.Check(); err != nil {
+		return fmt.Errorf("serve: %w", err)
+	}
 	embedded := c.NATS == ""
 	if !embedded && c.AfterHook.After != "" {
 		return errors.New("serve: --hook-after-fold is the summariser's where --nats joins a cluster; give it to the summarizer processes")
@@ -71,7 +75,9 @@ func (c *serveCmd) Run(ctx contextArg) error {
 	n, err := node.Open(ctx, node.Config{
 		Name: "gateway", Dir: c.Data, NATS: c.NATS,
 		Creds: c.Cluster.Creds, TLS: secure, NATSMonitors: c.Cluster.Monitor, NATSSynced: c.Cluster.Synced, Gateway: true, Minter: embedded, Summarizer: embedded,
-		Budget: budget, Rules: c.Rules, Model: model, Hooks: hooks, Deadline: c.Deadline, Slots: c.MintSlots, Log: log,
+		Budget: budget, Rules: c.Rules, Model: model, Hooks: hooks, Deadline: c.Deadline,
+		Proxy: &node.ProxyConfig{Anthropic: c.Proxy.Anthropic, OpenAI: c.Proxy.OpenAI, Budget: c.Proxy.Budget(budget), DryRun: c.Proxy.DryRun, OneTenant: c.Proxy.Tenants == "one"},
+		Slots: c.MintSlots, Log: log,
 	})
 	if err != nil {
 		return errors.Join(fmt.Errorf("serve: %w", err), l.Close())

@@ -2,10 +2,8 @@ package node
 
 import (
 	"context"
-	"net/http"
 
 	"github.com/ullage/ullage/pkg/bus"
-	"github.com/ullage/ullage/pkg/gateway"
 	"github.com/ullage/ullage/pkg/mcp"
 	"github.com/ullage/ullage/pkg/record"
 )
@@ -21,6 +19,3 @@ func (n *Node) MCP() *mcp.Server {
 		Log:     n.Config.Log,
 	}
 }
-
-// tenants says whose tasks a caller of /mcp may read. Without keys there is one tenant.
-func (n *Node) tenants(*http.Request) ([]string, error) { return []string{gateway.DefaultTenant}, nil }

@@ -21,6 +21,7 @@ import (
 	"github.com/ullage/ullage/pkg/gateway"
 	"github.com/ullage/ullage/pkg/hook"
 	"github.com/ullage/ullage/pkg/minter"
+	"github.com/ullage/ullage/pkg/proxy"
 	"github.com/ullage/ullage/pkg/record"
 	"github.com/ullage/ullage/pkg/replica"
 	"github.com/ullage/ullage/pkg/sqlitestore"
@@ -48,6 +49,7 @@ type Config struct {
 	// itself, it names the pool's model, if one is known.
 	Model    ModelConfig
 	Hooks    *hook.Hooks   // called before and after folds; nil: nobody is
+	Proxy    *ProxyConfig  // of a gateway; nil: it is no proxy
 	Deadline time.Duration // for a fold, COMPACTION_FOLD_DEADLINE; 0: 20 s
 	Slots    int           // mints at once
 	// FoldSlots is how many folds a summariser makes at once; 0: the bus's default.
@@ -68,8 +70,11 @@ type Node struct {
 	Summarizer *summarizer.Worker
 	Model      *Model // nil where no model is configured
 	Caller     *summarizer.Caller
-	Rules      *toolrule.Table
-	Metrics    *telemetry.Metrics
+	Proxy      *proxy.Proxy // nil where none is configured
+
+	secret  []byte // of the proxy's tenants
+	Rules   *toolrule.Table
+	Metrics *telemetry.Metrics
 }
 
 // Open opens a node. It does nothing until [Node.Run]; [Node.Close] must be called in the end.
@@ -126,6 +131,11 @@ func Open(ctx context.Context, cfg Config) (_ *Node, err error) {
 		}
 		if n.Model != nil || cfg.NATS != "" { // a summariser without a model answers in milliseconds: it is waited for
 			n.Compactor.Queue = func(ctx context.Context, c compactor.FoldCall) error { return n.Caller.Queue(ctx, summarizer.Call(c)) }
+		}
+		if cfg.Proxy != nil {
+			if err := n.openProxy(*cfg.Proxy); err != nil {
+				return nil, err
+			}
 		}
 		n.Metrics.Gauge("sessions", "Tasks that this process keeps in memory.", func() float64 { t, _ := n.Compactor.Sessions(); return float64(t) })
 		n.Metrics.Gauge("session_bytes", "Bytes that they take.", func() float64 { _, b := n.Compactor.Sessions(); return float64(b) })
@@ -216,11 +226,15 @@ func (n *Node) ingest(ctx context.Context, key record.Key, payload []byte) (bus.
 
 // Server is the node's HTTP API.
 func (n *Node) Server() *gateway.Server {
-	return &gateway.Server{
+	s := &gateway.Server{
 		Compactor: n.Compactor, Store: n.Store, Events: n.Replica, Log: n.Config.Log, Metrics: n.Metrics.Handler(), Ready: n.Ready,
 		MCP: n.MCP().Handler(n.tenants),
 		Now: time.Now, Seen: n.Metrics.Request, Costs: func() any { return n.Model.Costs() }, Purged: n.Caller.Forget,
 	}
+	if n.Proxy != nil {
+		s.Proxy = n.Proxy.Handler()
+	}
+	return s
 }
 
 // Close ends what Open began, after Run has returned: the bus first, then the store.

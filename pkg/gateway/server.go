@@ -39,6 +39,7 @@ type Server struct {
 	Events    Events
 	Log       *slog.Logger
 	Metrics   http.Handler // GET /metrics; nil: 404
+	Proxy     http.Handler // /anthropic/ and /openai/; nil: 404
 	MCP       http.Handler // /mcp, view_tool_call for agents; nil: 404
 	Ready     func() error // why this gateway should get no traffic; nil: it should
 	Now       func() time.Time
@@ -83,6 +84,10 @@ func (s *Server) Handler() http.Handler {
 	}
 	if s.Metrics != nil {
 		mux.Handle("GET /metrics", s.Metrics)
+	}
+	if s.Proxy != nil {
+		mux.Handle("/anthropic/", s.Proxy)
+		mux.Handle("/openai/", s.Proxy)
 	}
 	if s.MCP != nil {
 		mux.HandleFunc("/mcp", s.route("/mcp", func(w http.ResponseWriter, r *http.Request) error {

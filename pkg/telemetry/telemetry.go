@@ -15,6 +15,7 @@ import (
 	"github.com/ullage/ullage/pkg/compactor"
 	"github.com/ullage/ullage/pkg/llm"
 	"github.com/ullage/ullage/pkg/minter"
+	"github.com/ullage/ullage/pkg/proxy"
 )
 
 // Metrics are a process's metrics.
@@ -41,6 +42,8 @@ type Metrics struct {
 	calls      *prometheus.CounterVec
 	tokens     *prometheus.CounterVec
 	callTook   prometheus.Histogram
+	proxied    *prometheus.CounterVec
+	added      *prometheus.HistogramVec
 	requests   *prometheus.CounterVec
 	answered   *prometheus.HistogramVec
 }
@@ -84,6 +87,8 @@ func New(process string) *Metrics {
 	m.calls = counter("model_calls_total", "Calls to a model by cause and result: ok, failed, refused (not asked at all).", "model", "tenant", "cause", "result")
 	m.tokens = counter("model_tokens_total", "Tokens of calls to a model as it reported them: prompt, output, cache_read, cache_write.", "model", "tenant", "cause", "kind")
 	m.callTook = histogram(slow, "model_call_seconds", "Time of one call to a model, repetitions and waiting included.").WithLabelValues().(prometheus.Histogram)
+	m.proxied = counter("proxied_total", "Requests that the proxy took in, by surface, outcome (of the operation, or why they went through untouched), what was done about a refusal, and the provider's status.", "surface", "outcome", "healed", "status")
+	m.added = histogram(fine, "proxy_added_seconds", "Time that the proxy added before a request went to the provider, healing included.", "surface")
 	m.requests = counter("http_requests_total", "HTTP requests by route and status.", "route", "status")
 	m.answered = histogram(fine, "http_request_seconds", "Time of one HTTP request.", "route")
 	m.registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
@@ -207,6 +212,12 @@ func (m *Metrics) ModelCall(c llm.Call) {
 		m.tokens.WithLabelValues(c.Model, c.Tenant, c.Cause, kind).Add(float64(n))
 	}
 	m.callTook.Observe(c.Took.Seconds())
+}
+
+// Proxied takes in one request that came through the proxy.
+func (m *Metrics) Proxied(e proxy.Event) {
+	m.proxied.WithLabelValues(e.Surface, e.Outcome, e.Healed, strconv.Itoa(e.Status)).Inc()
+	m.added.WithLabelValues(e.Surface).Observe(e.Added.Seconds())
 }
 
 // Request takes in one HTTP request.
