@@ -14,6 +14,7 @@ import (
 const (
 	betaBinding     = "thinking-binding-controls-2026-08-01" // A62
 	betaInterleaved = "interleaved-thinking-2025-05-14"
+	betaMillion     = "context-1m-2025-08-07"
 )
 
 // part is one block of a message, or a tool, or a block of the system prompt, with its path.
@@ -63,8 +64,11 @@ func (x *exchange) messages() {
 			q.beta[strings.TrimSpace(b)] = true
 		}
 	}
+	if q.beta[betaMillion] && x.s.c.Window == 0 {
+		q.m.Window = 1_000_000
+	}
 	x.note(func(l *Request) { l.Model, l.Stream = q.m.Name, get(x.doc, "stream").Bool() })
-	if r := q.read(x.s.c.Secret); r != nil {
+	if r := q.read(x.s.c.Secret, x.s.c.Foreign); r != nil {
 		x.refuse(r)
 		return
 	}
@@ -111,7 +115,7 @@ func (x *exchange) messages() {
 }
 
 // read takes the body apart and holds it against every rule.
-func (q *anthropicRequest) read(secret string) *Refusal {
+func (q *anthropicRequest) read(secret string, foreign bool) *Refusal {
 	if r := q.envelope(); r != nil {
 		return r
 	}
@@ -131,7 +135,7 @@ func (q *anthropicRequest) read(secret string) *Refusal {
 			return r
 		}
 	}
-	return q.reasoning(secret)
+	return q.reasoning(secret, foreign)
 }
 
 // list are the blocks of a value that is a string, for one block of text, or an array.

@@ -24,7 +24,7 @@ func reasoned(kind string) bool { return kind == "thinking" || kind == "redacted
 
 // reasoning walks the request as it binds reasoning (A57): system, tools that are not deferred, and every message in
 // order, reasoning itself aside, whose order is held by each block's knowing the one before it (A61).
-func (q *anthropicRequest) reasoning(secret string) *Refusal {
+func (q *anthropicRequest) reasoning(secret string, foreign bool) *Refusal {
 	q.sealed.kept = map[string]seal{}
 	chain := &prompt{}
 	for _, p := range q.system {
@@ -48,7 +48,7 @@ func (q *anthropicRequest) reasoning(secret string) *Refusal {
 				chain.mix(valued(p.r))
 				continue
 			}
-			if r := q.verify(secret, m.at, p, hex.EncodeToString(chain.at[:])); r != nil {
+			if r := q.verify(secret, foreign, m.at, p, hex.EncodeToString(chain.at[:])); r != nil {
 				return r
 			}
 		}
@@ -81,13 +81,16 @@ func (q *anthropicRequest) references() map[string]bool {
 }
 
 // verify holds one block against its signature.
-func (q *anthropicRequest) verify(secret string, msg int, p part, prefix string) *Refusal {
+func (q *anthropicRequest) verify(secret string, foreign bool, msg int, p part, prefix string) *Refusal {
 	field, text := "signature", get(p.r, "thinking")
 	if p.kind == "redacted_thinking" {
 		field = "data"
 	}
 	s, ok := unseal(secret, get(p.r, field).Str)
 	switch {
+	case !ok && foreign:
+		q.sealed.dropped = append(q.sealed.dropped, dropped{p.path, "organization_binding_mismatch"})
+		return nil
 	case !ok: // A53
 		return invalid("%s: Invalid `%s` in `%s` block", p.path, field, p.kind)
 	case text.Str != "" && s.text != short([]byte(text.Str), 16): // an omitted text is as good (A54)

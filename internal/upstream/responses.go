@@ -16,7 +16,7 @@ var responsesFields = strings.Fields("background instructions max_output_tokens 
 // itemFields are known of an item; a type that is not listed has open fields.
 var itemFields = map[string][]string{
 	"message":              strings.Fields("type id role content status phase"),
-	"function_call":        strings.Fields("type id call_id name arguments async namespace caller status"),
+	"function_call":        strings.Fields("type id call_id name arguments async namespace caller status parsed_arguments"), // the last by a helper of OpenAI's own SDK
 	"function_call_output": strings.Fields("type id call_id output name namespace caller status"),
 	"reasoning":            strings.Fields("type id summary content encrypted_content status"),
 }
@@ -342,12 +342,16 @@ func (x *exchange) encrypted(q *responsesRequest) *Refusal {
 		}
 		id, secret := get(it.r, "id").Str, get(it.r, "encrypted_content").Str
 		if secret == "" {
-			if !it.old && !x.remembers(id) {
+			if !it.old && !x.s.c.Foreign && !x.remembers(id) {
 				return &Refusal{Status: http.StatusNotFound, Type: "invalid_request_error", Param: "input", Message: fmt.Sprintf("Item with id '%s' not found. Items are not persisted when `store` is set to false. Try again with `store` set to true, or remove this item from your input.", id)}
 			}
 			continue
 		}
 		s, ok := unseal(x.s.c.Secret, strings.TrimPrefix(secret, "gAAAAA"))
+		if !ok && x.s.c.Foreign {
+			q.removed = append(q.removed, doc{"id": id, "type": "reasoning", "action": "removed", "reason": "organization_mismatch"})
+			continue
+		}
 		if !ok {
 			return wrong("input", "invalid_encrypted_content", "The encrypted content for item %s could not be verified. Reason: Encrypted content could not be decrypted or parsed.", id)
 		}

@@ -42,8 +42,11 @@ type Config struct {
 	Fault  func(*Request) *Fault   // asked for each request before it is answered; nil: no fault. The request is not whole yet
 	Now    func() time.Time        // for the lifetime of the prompt cache. Defaults to time.Now
 	Secret string                  // signs reasoning. Two servers with one secret know each other's
-	Pace   time.Duration           // between two events of a stream
-	Pieces int                     // bytes of one write of a stream; 0: an event at a time. Cuts through characters
+	// Foreign takes reasoning that somebody else signed for another model's (A65): it is left out in silence. For
+	// requests that were recorded elsewhere.
+	Foreign bool
+	Pace    time.Duration // between two events of a stream
+	Pieces  int           // bytes of one write of a stream; 0: an event at a time. Cuts through characters
 	// Compress answers gzip where the client accepts it.
 	Compress bool
 	// ForgetBodies leaves raw bodies out of the log, for runs of many clients; messages are kept as digests always.
