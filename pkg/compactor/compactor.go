@@ -238,7 +238,7 @@ func (c *Compactor) try(ctx context.Context, s *session, req Request) (*Result, 
 // input is what a boundary is decided on, beside the state and what is available.
 func (c *Compactor) input(s *session, in *incoming, req Request, budget engine.Budget) engine.Input {
 	return engine.Input{
-		Boundary: req.Boundary, Budget: budget, Model: in.req.Model,
+		Boundary: req.Boundary, Budget: budget, Model: in.req.Model, Thinking: in.req.Thinking(),
 		Instructions: in.req.InstructionBytes, Tools: in.req.ToolBytes, Outside: len(in.req.Body) - (in.req.Array.To - in.req.Array.From),
 		Recall: c.Tools.Recall(in.req.ToolNames), Rejected: req.Rejected, Access: c.Tools.FileAccess,
 		FoldsAhead: c.Queue != nil, ColdCache: s.cold(c), Manual: req.Manual,

@@ -26,8 +26,8 @@ func (a Address) use(n int) Address {
 	return Address(fmt.Sprintf("%s#%d", a, n+1))
 }
 
-// soloParts are the parts other than tool parts that a form may stand for: media, and the texts before the first
-// generation. They are addressed when somebody asks.
+// soloParts are parts other than tool parts that a form may stand for: media and the texts before the first generation,
+// or reasoning. They are addressed when somebody asks.
 type soloParts struct {
 	parts []int32   // in order
 	named []Address // of the first so many

@@ -206,7 +206,7 @@ func (d *decision) exchange(before int) bool {
 		return false
 	}
 	k := d.s.foldStep + 1
-	if after := d.leaves(k, sum); after > min(before, d.trigger()) {
+	if after := d.leaves(k, sum); after > min(before, d.trigger()) || !d.leads(k) {
 		return false
 	}
 	d.take(k, sum)

@@ -35,6 +35,12 @@ type Anchor struct {
 	Tight        bool   `json:"tight,omitempty"`     // the tight window was said once
 	Looked       int    `json:"looked,omitempty"`    // size at the last look ahead; 0: none since the last fold
 	Asked        Asked  `json:"asked,omitzero"`      // the fold that was asked for ahead
+	// Stale is the first step whose reasoning stands behind a change that was made while no reasoning was bound to what
+	// is before it: where a model comes for which it is, it is left out from there on. 0: none.
+	Stale int `json:"stale,omitempty"`
+	// Folded is how many steps were folded in the last step's view. A history that was cut back to a fold's end is shown
+	// without it until the next answer: reasoning of that answer is bound to the raw.
+	Folded int `json:"folded,omitempty"`
 }
 
 // Gate is the anti-thrash gate.

@@ -55,12 +55,12 @@ func (d *decision) byteGate() bool {
 		return false
 	}
 	s := d.s
-	acted := false
+	acted, least := false, d.editable()
 	sweep := func(from, to int, tier Tier, until int) {
 		for _, p := range s.inline {
 			i := int(p)
 			// What came before the first generation belongs to the first step.
-			if step := max(1, s.parts[i].Step); step < from || step >= to || !s.visible(i) {
+			if step := max(1, s.parts[i].Step); step < max(from, least) || step >= to || !s.visible(i) {
 				continue
 			}
 			if !d.over(d.viewWeight(), until) {

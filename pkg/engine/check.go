@@ -58,8 +58,11 @@ func (s *Stream) check(p *Part) Check {
 // second and later uses are told apart by their number, so that a form never falls on a twin (wire.md §3, trap 10).
 func (s *Stream) Address(i int) Address {
 	p := &s.parts[i]
-	if p.Kind == KindMedia || p.Kind == KindText && p.Step == 0 {
+	switch {
+	case p.Kind == KindMedia || p.Kind == KindText && p.Step == 0:
 		return s.solo.address(s, i)
+	case p.Kind == KindReasoning && p.Role == Assistant:
+		return s.thoughts.address(s, i)
 	}
 	return s.content(i)
 }

@@ -92,6 +92,9 @@ func (d *decision) pointer(id CallID) string {
 // wEff: ④'s last lever. Instructions are never reduced.
 func (d *decision) clampPrologue() bool {
 	s := d.s
+	if d.editable() > 1 {
+		return false
+	}
 	var texts []int
 	var sum Size
 	for i := range s.parts {

@@ -24,7 +24,9 @@
 //  3. Restoring a restored view changes nothing.
 //  4. Forms only escalate: raw, stripped, clamped, minted, superseded, dropped.
 //  5. In a view every call has its result and every result its call, as far as they have them in the messages.
-//  6. Reasoning is never split from the step it signs.
+//  6. Reasoning is never split from the step it signs, nor changed. Where a provider binds it to all that stands before
+//     it, what stands behind a change is left out from then on: of an answer all or none, so that what stays is an
+//     unbroken run of what was made for this view, and nothing comes back.
 //  7. Tiers ① and ② leave the last N steps untouched.
 //  8. A climb ends at the first tier that reaches trigger′, with the room asked; ① alone aims at stop′.
 //  9. One fold a climb at most; where ①, ② and ③ would not do, it is ④'s.
@@ -37,7 +39,8 @@
 //  15. P0 lines survive every fold verbatim (package constitution).
 //  16. Losing the process loses nothing but scratch: the next call derives the same view.
 //
-// Laws 2 to 7, 9 to 11, 13 and 16 are asked of generated histories (TestLaws), 5 and 13 of arbitrary bytes (FuzzProject),
+// Laws 2 to 7, 9 to 11, 13 and 16 are asked of generated histories (TestLaws; 6 against a provider that binds reasoning by
+// TestReasoningStaysValid), 5 and 13 of arbitrary bytes (FuzzProject),
 // 4 and 7 to 12 by the scripts of testdata/ladder. Built with the tag "invariants", Decide runs twice and panics with
 // a law's number where the outputs differ, and every Extend and Commit checks the running totals.
 package engine

@@ -37,7 +37,7 @@ func (s *Stream) headsSize() Size {
 // canFold reports whether a fold may end before step k and would cover more than the one that stands.
 func (d *decision) canFold(k int) bool {
 	s := d.s
-	return k >= 2 && k <= len(s.steps) && s.foldable(k) && s.steps[k-1].First > s.foldTo
+	return k >= 2 && k <= len(s.steps) && s.foldable(k) && s.steps[k-1].First > s.foldTo && d.leads(k)
 }
 
 // tailStep is ②'s boundary: the first step of the raw tail, which is the larger of the token window and the last N
@@ -60,7 +60,7 @@ func (d *decision) tailStep() int {
 		}
 	}
 	k = min(k, s.nearFrom(d.b.ProtectSteps))
-	for k > 1 && !s.foldable(k) {
+	for k > 1 && !(s.foldable(k) && d.leads(k)) {
 		k--
 	}
 	return k

@@ -24,6 +24,8 @@ type Input struct {
 	Manual bool
 	// Recall is the name under which the request's tools include view_tool_call, "" if they do not.
 	Recall string
+	// Thinking says what the provider asks of reasoning.
+	Thinking Thinking
 	// Rejected says that the provider refused the last view as too long: gate and holds do not apply.
 	Rejected bool
 	Access   AccessFunc
@@ -192,13 +194,18 @@ func (d *decision) choose(i int, f *Form, tier Tier) {
 // end gathers entries, anchor and report.
 func (d *decision) end() Output {
 	s := d.s
+	d.unbind()
 	out := Output{Folded: d.fold}
 	for _, i := range d.order {
 		c := d.forms[i]
-		if d.foldK > 0 && !d.stays(i) {
+		addr := s.Address(i)
+		switch gone := !s.visible(i) || d.foldK > 0 && !d.stays(i); {
+		case gone && s.parts[i].Kind == KindReasoning:
+			out.Applied = append(out.Applied, AppliedForm{Address: addr, Form: *c.form, Tier: c.tier, parts: []int{i}})
+			continue // it is in no view now
+		case d.foldK > 0 && !d.stays(i):
 			continue // the fold has absorbed it
 		}
-		addr := s.Address(i)
 		tool := ""
 		if p := &s.parts[i]; p.Kind == KindCall {
 			tool = s.call(p).Name
@@ -252,6 +259,9 @@ func (d *decision) end() Output {
 		d.meanStep()
 		a.LastRaw = s.total.add(d.overhead()).at(d.scale)
 		a.Sent, a.SentChain = s.Len(), s.Coverage(s.Len())
+		if a.Folded = s.foldStep; d.fold != nil {
+			a.Folded = d.foldK - 1
+		}
 		v := d.viewTotal()
 		a.PendingTotal = v.Text + v.Media
 	}

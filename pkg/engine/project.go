@@ -34,6 +34,8 @@ type Edit struct {
 	Texts []string
 	// Media, if not "", stands in for the block's inline media (all of a result's, or a media block itself).
 	Media string
-	// Remove takes the block out of its message (an old head that a new one replaces).
+	// Remove takes the block out of its message: an old head that a new one replaces, or reasoning that is void behind an
+	// edit. Of one answer it takes all reasoning or none. Where nothing is left of an answer between two messages of the
+	// user, a placeholder stands in its place.
 	Remove bool
 }

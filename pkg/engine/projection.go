@@ -55,7 +55,9 @@ func (s *State) Projection() Projection {
 			if f.Media != "" {
 				p.Edits = append(p.Edits, Edit{Msg: part.Msg, Block: part.Block, Media: f.Media})
 			}
-		case KindReasoning, KindResult, KindOpaque, KindHead: // never reduced alone
+		case KindReasoning:
+			p.Edits = append(p.Edits, Edit{Msg: part.Msg, Block: part.Block, Remove: true})
+		case KindResult, KindOpaque, KindHead: // never reduced alone
 		}
 	}
 	sort.Slice(p.Edits, func(a, b int) bool {

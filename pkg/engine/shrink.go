@@ -20,7 +20,7 @@ type generation struct {
 func (d *decision) shrinkable(from, to int, super map[int]bool, misses *int) []generation {
 	s := d.s
 	var out []generation
-	for k := max(1, from); k < to && k <= len(s.steps); k++ {
+	for k := max(d.editable(), from); k < to && k <= len(s.steps); k++ {
 		g := generation{step: k}
 		for _, p := range s.steps[k-1].parts {
 			i := int(p)

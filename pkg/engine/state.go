@@ -29,7 +29,8 @@ type State struct {
 	head     Size // size of the head
 	saved    Size // what the forms of visible parts save
 	restored int
-	solos    bool // forms are applied to parts that are no tool parts
+	solos    bool // forms are applied to parts that are no tool parts, nor reasoning
+	unbound  bool // reasoning is left out
 }
 
 // NewState makes the state of a task from its messages and its snapshot. It keeps the messages and changes neither.
@@ -103,6 +104,10 @@ func (s *State) restore(parts, from, steps int) {
 				if forms := s.snap.Applied[s.Address(i)]; len(forms) > 0 {
 					s.place(i, &forms[len(forms)-1])
 				}
+			case s.unbound && i >= parts && p.Kind == KindReasoning && p.Role == Assistant:
+				if forms := s.snap.Applied[s.Address(i)]; len(forms) > 0 {
+					s.place(i, &forms[len(forms)-1])
+				}
 			}
 		}
 	}
@@ -124,7 +129,9 @@ func (s *State) mayAnswer(i, from int) bool {
 
 // applies notes that forms are applied to an address.
 func (s *State) applies(a Address) {
-	s.solos = s.solos || !strings.HasPrefix(string(a), "tool:")
+	thought := strings.HasPrefix(string(a), "reasoning:")
+	s.unbound = s.unbound || thought
+	s.solos = s.solos || !thought && !strings.HasPrefix(string(a), "tool:")
 }
 
 // place puts a form onto a part.
@@ -207,7 +214,9 @@ func (s *State) shape(i int, f *Form) Size {
 		if f.Texts != nil {
 			return Size{Text: baseTokens(len(f.Texts[0]))}
 		}
-	case KindReasoning, KindResult, KindOpaque, KindHead: // never reduced alone
+	case KindReasoning:
+		return Size{} // its one form is to be left out
+	case KindResult, KindOpaque, KindHead: // never reduced alone
 	}
 	return p.Size
 }

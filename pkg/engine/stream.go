@@ -47,6 +47,8 @@ type Stream struct {
 	inline []int32            // parts that hold inline media, in order
 	solo   soloParts
 
+	thoughts soloParts // reasoning of the model
+
 	chain            chain
 	total            Size
 	instructed       Size // of total, what stands in instruction messages
@@ -203,6 +205,8 @@ func (s *Stream) blocks(at, step int) {
 			if images > 0 {
 				s.inline = append(s.inline, p)
 			}
+		case kind == KindReasoning && m.Role == Assistant:
+			s.thoughts.parts = append(s.thoughts.parts, p)
 		case b.Kind == KindText && step == 0:
 			s.solo.parts = append(s.solo.parts, p)
 		}

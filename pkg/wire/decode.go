@@ -51,6 +51,8 @@ func Decode(f Format, body []byte) (*Request, error) {
 			req.InstructionBytes += readable(body, m.val)
 		case "tools":
 			req.tools(m.val)
+		case "thinking":
+			req.readThinking(m.val)
 		case "previous_response_id", "conversation":
 			req.Partial = req.Partial || f == Responses && !m.val.is(body, 'n')
 		}

@@ -118,6 +118,9 @@ func applyEdits(req *Request, edits []engine.Edit) (map[int][]byte, error) {
 		if err != nil {
 			return nil, fmt.Errorf("edit message %d: %w", msg, err)
 		}
+		if changed && b == nil && keepsPlace(req, msg) {
+			b = placeHeld(req.Spans[msg].of(req.Body))
+		}
 		if changed {
 			out[msg] = b
 		}
@@ -143,6 +146,9 @@ func editElement(req *Request, msg int, edits []engine.Edit) (b []byte, changed 
 			return nil, false, fmt.Errorf("it has %d blocks, none with index %d", len(e.pieces), ed.Block)
 		}
 		if ed.Remove {
+			if e.msg.Blocks[ed.Block].Kind == engine.KindReasoning && req.Format != Anthropic {
+				return nil, false, fmt.Errorf("block %d: reasoning stays with what it produced (R4, R5, C8)", ed.Block)
+			}
 			gone[ed.Block] = true
 			continue
 		}

@@ -37,7 +37,7 @@ func Validate(orig *Request, projected []byte, p *engine.Projection) error {
 		return err
 	}
 	for _, check := range []func() *Error{
-		v.size, v.envelope, v.roles, v.texts, v.pairs, v.openRound, v.reasoning, v.markers, v.surrogates, v.unknown, v.untouched,
+		v.size, v.envelope, v.roles, v.texts, v.pairs, v.openRound, v.reasoning, v.lead, v.markers, v.surrogates, v.unknown, v.untouched,
 	} {
 		if e := check(); e != nil {
 			e.Format = orig.Format
@@ -244,26 +244,6 @@ func dangling(r *Request) (at, n int) {
 	return at, n
 }
 
-// openRound: the model's half of the last generation is equal byte for byte (DESIGN §3.1, A50, A64).
-func (v *validator) openRound() *Error {
-	i, k := len(v.orig.Messages), len(v.now.Messages)
-	for {
-		for i--; i >= 0 && v.orig.Messages[i].Role != engine.Assistant; i-- {
-		}
-		for k--; k >= 0 && v.now.Messages[k].Role != engine.Assistant; k-- {
-		}
-		if i < 0 {
-			return nil
-		}
-		if k < 0 || !bytes.Equal(v.orig.Messages[i].Raw, v.now.Messages[k].Raw) {
-			return v.at(k, "the model's half of the open round has changed (A50, A64)")
-		}
-		if !v.orig.Messages[i].Continues {
-			return nil
-		}
-	}
-}
-
 // kept lists, for messages that stay, what of each block must stay with it.
 func (v *validator) kept(r *Request, gone func(int) bool, of func(b *engine.Block) []byte) []keptBlock {
 	var out []keptBlock
@@ -312,23 +292,6 @@ func same(was, is []keptBlock) (at int, ok bool) {
 		}
 	}
 	return 0, true
-}
-
-func (v *validator) reasoning() *Error {
-	of := func(b *engine.Block) []byte {
-		if b.Kind != engine.KindReasoning {
-			return nil
-		}
-		id := append([]byte{}, b.Identity...)
-		for _, t := range b.Texts {
-			id = append(append(id, 0), t.Token()...)
-		}
-		return id
-	}
-	if at, ok := same(v.kept(v.orig, v.gone, of), v.kept(v.now, nil, of)); !ok {
-		return v.at(at, "reasoning of a message that stays has changed or is gone (A50, A53, R4)")
-	}
-	return nil
 }
 
 // unknown: blocks of unknown kind outside the span are there, unchanged and in order (A44).

@@ -40,6 +40,9 @@ type Request struct {
 	// Partial says that the history is not all on the wire (previous_response_id, conversation, item_reference): no
 	// projection of it can be right, and it must be passed through (wire.md R3, R10).
 	Partial bool
+
+	thinking    string // the type of the member thinking: "enabled", "adaptive", "disabled", …; "" if there is none
+	dropsBlocks bool   // the client has the server leave out reasoning that is void (A62)
 }
 
 // Span is a byte range [From, To).
