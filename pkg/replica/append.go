@@ -49,7 +49,8 @@ func (r *Replica) Append(ctx context.Context, key record.Key, head store.Head, f
 // after is the head that a frame leaves behind. It is not read from the store: another writer's frame may stand there
 // already, and a caller that took it for its own would go on without that frame's messages.
 func after(head store.Head, f *record.Frame, seq uint64, hash engine.Digest) store.Head {
-	h := store.Head{Seq: seq, Hash: hash, Rows: f.N0, Path: f.Keep, Steps: head.Steps, Format: f.Format}
+	h := store.Head{Seq: seq, Hash: hash, Rows: f.N0, Path: f.Keep, Steps: head.Steps, Format: f.Format, Session: head.Session, Border: head.Border, First: head.First}
+	h.Tell(f, seq)
 	for i := range f.Items {
 		if n := f.Items[i].Count; n > 0 {
 			h.Path += n

@@ -41,7 +41,12 @@ func TestHeadOfOwnFrame(t *testing.T) {
 	key := nodetest.Key("head")
 	frame := func(h store.Head, items ...record.Item) store.Head {
 		t.Helper()
-		got, err := n.Replica.Append(t.Context(), key, h, &record.Frame{Prev: h.Hash, N0: h.Rows, Keep: h.Path, Format: "openai-chat", Items: items, Step: &record.Step{}})
+		f := &record.Frame{Prev: h.Hash, N0: h.Rows, Keep: h.Path, Format: "openai-chat", Items: items, Step: &record.Step{}}
+		if len(items) == 2 { // the others tell nothing, or less
+			f.Session = "a session"
+		}
+		f.Border = record.Mark(len(items))
+		got, err := n.Replica.Append(t.Context(), key, h, f)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -3,6 +3,8 @@ package store
 import (
 	"encoding/binary"
 	"fmt"
+
+	"github.com/ullage/ullage/pkg/record"
 )
 
 // Run is Count rows of a record from row From on.
@@ -71,6 +73,19 @@ func ParseRuns(b []byte) (Runs, error) {
 	return p, nil
 }
 
+// Tell takes over what a frame at seq tells of its task: where it began, whose session it is, where its path ends.
+func (h *Head) Tell(f *record.Frame, seq uint64) {
+	if h.First == 0 {
+		h.First = seq
+	}
+	if f.Session != "" {
+		h.Session = f.Session
+	}
+	if f.Border != 0 {
+		h.Border = f.Border
+	}
+}
+
 // Follow returns the head and the path behind a frame, or says why the frame does not follow: see [GapError].
 // The entry's hash must be right.
 func Follow(h Head, path Runs, e *Entry) (Head, Runs, error) {
@@ -98,14 +113,6 @@ func Follow(h Head, path Runs, e *Entry) (Head, Runs, error) {
 	if f.Step != nil {
 		h.Steps++
 	}
-	if h.First == 0 {
-		h.First = e.Seq
-	}
-	if f.Session != "" {
-		h.Session = f.Session
-	}
-	if f.Border != 0 {
-		h.Border = f.Border
-	}
+	h.Tell(f, e.Seq)
 	return h, next, nil
 }
