@@ -53,9 +53,6 @@ func (x *exchange) roundTrip(ctx context.Context, body io.Reader, length int64, 
 	if length == 0 {
 		out.Body = http.NoBody
 	}
-	if _, said := header["Accept-Encoding"]; !said {
-		header["Accept-Encoding"] = nil // Go would ask for gzip and unpack it
-	}
 	return x.p.Transport.RoundTrip(out)
 }
 

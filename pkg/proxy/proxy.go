@@ -48,7 +48,7 @@ type Config struct {
 	Fallback engine.FoldFunc
 	// DryRun reports and changes nothing: the client's own bytes go out, and nothing is recorded.
 	DryRun    bool
-	Transport http.RoundTripper // nil: http.DefaultTransport
+	Transport http.RoundTripper // nil: one like http.DefaultTransport
 	Log       *slog.Logger
 	Now       func() time.Time
 	MaxBody   int64       // of a request, unpacked; over it the request goes through untouched. 0: 256 MiB
@@ -80,7 +80,13 @@ const (
 // New makes a proxy. A base URL that cannot be one is refused with a sentence.
 func New(c Config) (*Proxy, error) {
 	if c.Transport == nil {
-		c.Transport = http.DefaultTransport
+		t := &http.Transport{}
+		if own, ok := http.DefaultTransport.(*http.Transport); ok {
+			t = own.Clone()
+		}
+		t.DisableCompression = true // it would ask for gzip where the client did not, and unpack it
+		t.MaxIdleConnsPerHost = 64
+		c.Transport = t
 	}
 	if c.MaxBody == 0 {
 		c.MaxBody = 256 << 20
