@@ -18,8 +18,14 @@ import (
 	"github.com/ullage/ullage/pkg/engine"
 )
 
+// reply is an answer without its body.
+type reply struct {
+	StatusCode int
+	Header     http.Header
+}
+
 // ask makes one request through the proxy and returns the answer, its body read as far as it came.
-func ask(t *testing.T, n *nodetest.Node, method, path string, body []byte, header map[string]string) (*http.Response, []byte, error) {
+func ask(t *testing.T, n *nodetest.Node, method, path string, body []byte, header map[string]string) (*reply, []byte, error) {
 	t.Helper()
 	req, err := http.NewRequestWithContext(t.Context(), method, n.URL+path, bytes.NewReader(body))
 	if err != nil {
@@ -39,7 +45,7 @@ func ask(t *testing.T, n *nodetest.Node, method, path string, body []byte, heade
 	}
 	defer res.Body.Close()
 	b, err := io.ReadAll(res.Body)
-	return res, b, err
+	return &reply{res.StatusCode, res.Header}, b, err
 }
 
 const hello = `{"model":"claude-sonnet-4-5", "max_tokens":100,  "metadata":{"user_id":"u"},"messages":[ {"role":"user","content":"Say a word about the weather."} ]}`
