@@ -73,6 +73,15 @@ func (x *exchange) messages() {
 		return
 	}
 	p, total := q.prompt()
+	tag := x.next(q.said(), string(q.lastMessage()))
+	l := heard{system: sortedList(q.system), tools: sortedList(q.tools)}
+	for _, m := range q.messages {
+		l.messages = append(l.messages, noted(m.r))
+	}
+	for _, d := range q.sealed.dropped {
+		l.dropped = append(l.dropped, d.path)
+	}
+	x.hear(tag, l)
 	if total > q.m.Window { // A109
 		x.refuse(invalid("prompt is too long: %d tokens > %d maximum", total, q.m.Window))
 		return
@@ -81,19 +90,8 @@ func (x *exchange) messages() {
 		x.refuse(invalid("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", total, q.max, q.m.Window))
 		return
 	}
-	x.note(func(l *Request) {
-		l.System = short(sortedList(q.system), 32)
-		l.Tools = short(sortedList(q.tools), 32)
-		for _, m := range q.messages {
-			l.Messages = append(l.Messages, noted(m.r))
-		}
-		for _, d := range q.sealed.dropped {
-			l.Dropped = append(l.Dropped, d.path)
-		}
-	})
-	tag := x.next(q.said(), string(q.lastMessage()))
 	if q.count {
-		x.note(func(l *Request) { l.Conversation, l.Usage = tag.Conversation, Usage{Input: total} })
+		x.note(func(l *Request) { l.Usage = Usage{Input: total} })
 		x.whole(encode(doc{"input_tokens": total}))
 		return
 	}
@@ -101,7 +99,7 @@ func (x *exchange) messages() {
 	usage := Usage{Input: total, CacheRead: read, CacheWrite: five + hour}
 	a := x.generate(q, tag)
 	usage.Output = a.tokens
-	x.note(func(l *Request) { l.Conversation, l.Step, l.Usage = tag.Conversation, tag.Step, usage })
+	x.note(func(l *Request) { l.Usage = usage })
 	a.usage = doc{
 		"input_tokens": total - read - five - hour, "cache_read_input_tokens": read, "cache_creation_input_tokens": five + hour,
 		"cache_creation": doc{"ephemeral_5m_input_tokens": five, "ephemeral_1h_input_tokens": hour},

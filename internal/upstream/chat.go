@@ -46,11 +46,16 @@ func (x *exchange) chat() {
 			user = plainText(get(msg, "content"))
 		}
 	}
+	tag := x.next(said, string(valued(messages[len(messages)-1])))
+	l := heard{system: system, tools: appendPlain(nil, tools, true)}
+	for _, msg := range messages {
+		l.messages = append(l.messages, noted(msg))
+	}
+	x.hear(tag, l)
 	if p.tokens > m.Window { // C12
 		x.refuse(wrong("messages", "context_length_exceeded", "This model's maximum context length is %d tokens. However, your messages resulted in %d tokens. Please reduce the length of the messages.", m.Window, p.tokens))
 		return
 	}
-	tag := x.next(said, string(valued(messages[len(messages)-1])))
 	read, written := x.s.cache.automatic(p, m.MinCache, x.s.c.Now())
 	step := x.openai(Chat, m, tag, tools, user)
 	limit := max(get(x.doc, "max_completion_tokens").Int(), get(x.doc, "max_tokens").Int())
@@ -75,13 +80,7 @@ func (x *exchange) chat() {
 		"prompt_tokens_details":     doc{"cached_tokens": read, "cache_write_tokens": written, "audio_tokens": 0},
 		"completion_tokens_details": doc{"reasoning_tokens": len(step.Thinking) / 4, "audio_tokens": 0, "accepted_prediction_tokens": 0, "rejected_prediction_tokens": 0},
 	}
-	x.note(func(l *Request) {
-		l.System, l.Tools = short(system, 32), short(appendPlain(nil, tools, true), 32)
-		for _, msg := range messages {
-			l.Messages = append(l.Messages, noted(msg))
-		}
-		l.Conversation, l.Step, l.Usage = tag.Conversation, tag.Step, Usage{p.tokens, read, written, tokens}
-	})
+	x.note(func(l *Request) { l.Usage = Usage{p.tokens, read, written, tokens} })
 	if get(x.doc, "stream").Bool() {
 		x.stream(a.events())
 	} else {

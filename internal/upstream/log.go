@@ -33,8 +33,8 @@ type Request struct {
 	Body         []byte
 	Model        string
 	Stream       bool
-	Conversation string // "" if it was refused
-	Step         int    // the step that was answered
+	Conversation string // "" if it broke a rule; one that only does not fit has it
+	Step         int    // the step that was asked for
 	System       string // digest of the instructions
 	Tools        string // digest of the tools
 	Messages     []Message
@@ -182,6 +182,21 @@ func (l Log) Account() string {
 		fmt.Fprintf(&b, "#%d %s %s step %d: %d messages, %d bytes, %+v, %s %s\n", r.N, r.Surface, r.Conversation, r.Step, len(r.Messages), len(r.Body), r.Usage, end, r.Fault)
 	}
 	return b.String()
+}
+
+// heard is what a request was made of, read before the log is locked.
+type heard struct {
+	system, tools []byte
+	messages      []Message
+	dropped       []string
+}
+
+func (x *exchange) hear(tag Tag, h heard) {
+	system, tools := short(h.system, 32), short(h.tools, 32)
+	x.note(func(l *Request) {
+		l.Conversation, l.Step = tag.Conversation, tag.Step
+		l.System, l.Tools, l.Messages, l.Dropped = system, tools, h.messages, h.dropped
+	})
 }
 
 // noted is an element of the message array for the log.

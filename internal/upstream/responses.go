@@ -76,10 +76,6 @@ func (x *exchange) responses() {
 		return
 	}
 	p := q.prompt(x.key)
-	if p.tokens > q.m.Window && get(x.doc, "truncation").Str != "auto" { // R11
-		x.refuse(wrong("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again."))
-		return
-	}
 	var said []string
 	user := ""
 	for _, it := range q.items {
@@ -90,6 +86,20 @@ func (x *exchange) responses() {
 		}
 	}
 	tag := x.next(said, string(itemValue(q.items[len(q.items)-1])))
+	l := heard{system: []byte(get(x.doc, "instructions").Str), tools: appendPlain(nil, get(x.doc, "tools"), true)}
+	for _, it := range q.items {
+		if !it.old {
+			l.messages = append(l.messages, noted(it.r))
+		}
+	}
+	for _, d := range q.removed {
+		l.dropped = append(l.dropped, d["id"].(string))
+	}
+	x.hear(tag, l)
+	if p.tokens > q.m.Window && get(x.doc, "truncation").Str != "auto" { // R11
+		x.refuse(wrong("input", "context_length_exceeded", "Your input exceeds the context window of this model. Please adjust your input and try again."))
+		return
+	}
 	read, written := x.s.cache.automatic(p, q.m.MinCache, x.s.c.Now())
 	a := x.respond(q, tag, user)
 	a.usage = doc{
@@ -99,18 +109,7 @@ func (x *exchange) responses() {
 	if !get(x.doc, "store").Exists() || get(x.doc, "store").Bool() {
 		x.store(a, q)
 	}
-	x.note(func(l *Request) {
-		l.System, l.Tools = short([]byte(get(x.doc, "instructions").Str), 32), short(appendPlain(nil, get(x.doc, "tools"), true), 32)
-		for _, it := range q.items {
-			if !it.old {
-				l.Messages = append(l.Messages, noted(it.r))
-			}
-		}
-		for _, d := range q.removed {
-			l.Dropped = append(l.Dropped, d["id"].(string))
-		}
-		l.Conversation, l.Step, l.Usage = tag.Conversation, tag.Step, Usage{p.tokens, read, written, a.tokens}
-	})
+	x.note(func(l *Request) { l.Usage = Usage{p.tokens, read, written, a.tokens} })
 	if get(x.doc, "stream").Bool() {
 		x.stream(a.events())
 	} else {

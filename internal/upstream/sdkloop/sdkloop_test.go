@@ -60,6 +60,9 @@ func surfaces() []surface {
 func TestLoopsAsTheyAre(t *testing.T) {
 	for _, s := range surfaces() {
 		for _, stream := range []bool{false, true} {
+			if testing.Short() && !stream {
+				continue
+			}
 			t.Run(fmt.Sprintf("%s stream=%v", s.name, stream), func(t *testing.T) {
 				t.Parallel()
 				up := start(t, upstream.Config{
@@ -145,6 +148,10 @@ func TestWindowIsEnforced(t *testing.T) {
 			_, err := s.run(t.Context(), up.URL(), s.o)
 			if err == nil {
 				t.Fatal("80 steps fit 20,000 tokens")
+			}
+			log := up.Log()
+			if last := log[len(log)-1]; last.Refusal == nil || last.Step < 2 || len(last.Messages) < 2 && !s.o.Stored {
+				t.Errorf("the log does not tell what did not fit: %+v", last)
 			}
 			want := "context_length_exceeded"
 			if strings.HasPrefix(s.name, "messages") {
