@@ -72,7 +72,7 @@ func TestReasoningStaysValid(t *testing.T) {
 		b := binder{made: map[string]bond{}, sent: -1}
 		left := map[string]bool{}
 		shape := enginetest.Shape{Tokens: max(20, r.b.Window/20)}
-		for range rapid.SampledFrom([]int{3, 30, 50}).Draw(t, "pieces") {
+		for range rapid.SampledFrom([]int{3, 20, 40}).Draw(t, "pieces") {
 			r.h.Grow(t, shape)
 			b.answered(r.h.Messages)
 			if cuts && rapid.IntRange(0, 9).Draw(t, "cut") == 0 {
@@ -122,7 +122,7 @@ func TestReasoningThatNothingBinds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := newRun(t)
 		r.in.Thinking.Lead = rapid.Bool().Draw(t, "lead")
-		for range 30 {
+		for range 16 {
 			r.h.Grow(t, enginetest.Shape{Tokens: max(20, r.b.Window/20)})
 			r.extend()
 			enginetest.Offers(t, r.s, r.mint, r.done)
@@ -147,7 +147,7 @@ func TestBoundReasoningLeads(t *testing.T) {
 		r := newRun(t)
 		r.in.Thinking = engine.Thinking{Bound: true, Lead: true}
 		b := binder{made: map[string]bond{}, sent: -1}
-		for range 30 {
+		for range 16 {
 			r.h.Grow(t, enginetest.Shape{Tokens: max(20, r.b.Window/20)})
 			b.answered(r.h.Messages)
 			r.extend()
