@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,10 +31,16 @@ func withModel(url string, deadline time.Duration) func(*node.Config, *player) {
 }
 
 // TestReplayWithModels: whatever a model does, a replay ends, its views are valid and fit, and the report names who wrote
-// each summary.
+// each summary. ULLAGE_MODELS=1 plays all real transcripts (docs/measurements.md).
 func TestReplayWithModels(t *testing.T) {
 	t.Parallel()
 	files := []string{write(t, t.TempDir(), "work.json", talk(wire.Anthropic, 50, 45).Body())}
+	if os.Getenv("ULLAGE_MODELS") != "" {
+		var err error
+		if files, err = expand([]string{realdata.Dir(t)}); err != nil {
+			t.Fatal(err)
+		}
+	}
 	w := llmtest.Chat
 	fail := func(kind string) func(int, llmtest.Request) llmtest.Reply {
 		return func(int, llmtest.Request) llmtest.Reply { return w.Failure(kind) }
@@ -119,17 +126,25 @@ func TestRealReplayWithModel(t *testing.T) {
 }
 
 // TestPacedReplayWaitsForNoModel: with a model that takes four steps' time for a summary, a steady run waits once at most, and
-// the summary says how often.
+// the summary says how often. ULLAGE_PACE=2s plays a real history of 261 steps in a window of 200,000 at that pace, which
+// takes nine minutes (docs/measurements.md).
 func TestPacedReplayWaitsForNoModel(t *testing.T) {
 	t.Parallel()
+	pace, window, file := 50*time.Millisecond, 64000, ""
+	if real, err := time.ParseDuration(os.Getenv("ULLAGE_PACE")); err == nil {
+		pace, window, file = real, 200000, filepath.Join(realdata.Dir(t), "requests", "claude-long1m-anthropic-423k.json")
+	} else {
+		file = write(t, t.TempDir(), "long.json", talk(wire.Chat, 120, 45).Body())
+	}
 	slow := llmtest.Chat.Answer(digest)
-	slow.Delay = 200 * time.Millisecond
+	slow.Delay = 4 * pace
 	url := llmtest.NewFunc(t, func(int, llmtest.Request) llmtest.Reply { return slow }).URL
-	file := write(t, t.TempDir(), "long.json", talk(wire.Chat, 120, 45).Body())
-	got := replay(t, []string{file}, 64000, func(cfg *node.Config, p *player) {
+	got := replay(t, []string{file}, window, func(cfg *node.Config, p *player) {
 		withModel(url, 20*time.Second)(cfg, p)
-		p.pace = 50 * time.Millisecond
+		p.pace = pace
 	}, nil)
+	t.Logf("%d steps of %s, a model of %s: %d folds, %d made ahead, %d boundaries waited (%d ms), %d late",
+		got.sum.Steps, pace, slow.Delay, got.sum.Folds, got.sum.Ahead, got.sum.Foreground, got.sum.WaitedMS, got.sum.Late)
 	if got.sum.Ahead < 2 || got.sum.Foreground > 1 {
 		t.Errorf("%d folds were made ahead, %d boundaries waited (%d ms)", got.sum.Ahead, got.sum.Foreground, got.sum.WaitedMS)
 	}
