@@ -135,6 +135,9 @@ func (x *exchange) decide(ctx context.Context) string {
 		return ""
 	}
 	x.sent = x.res.Body
+	if p.bare.holds(x.whose.Key) {
+		x.bare()
+	}
 	return ""
 }
 

@@ -23,8 +23,9 @@ import (
 
 // What was done about a refusal.
 const (
-	healedRejected = "rejected"  // too long: the higher tiers ran with the measured size
-	healedOwnBytes = "own_bytes" // our edit may have caused it: the client's own bytes went out
+	healedRejected = "rejected"          // too long: the higher tiers ran with the measured size
+	healedBare     = "without_reasoning" // it says that reasoning is bound to what stands before it: the view went out without
+	healedOwnBytes = "own_bytes"         // our edit may have caused it: the client's own bytes went out
 )
 
 // maxRefusal bounds what is read of a refusal.
@@ -51,6 +52,12 @@ func (x *exchange) heal(ctx context.Context, resp *http.Response) (*http.Respons
 		if again := x.rejected(ctx, size, resp.StatusCode == http.StatusRequestEntityTooLarge); again != nil {
 			return again, nil
 		}
+	case resp.StatusCode == http.StatusBadRequest && x.edited() && aboutReasoning(plain) && x.bare():
+		x.p.bare.put(x.whose.Key)
+		x.p.Log.Warn("the provider refused the reasoning in a view of ours; it is left out of this task's requests from here on",
+			slog.String("task", x.whose.Key.Task), slog.String("view", x.res.View.String()), slog.String("said", cut(plain, 600)))
+		x.event.Healed = healedBare
+		return x.send(ctx)
 	case resp.StatusCode == http.StatusBadRequest && x.edited():
 		x.p.handsOff.put(x.whose.Key)
 		x.p.Log.Error("the provider refused a view of ours; the client's own bytes go out, and the task is left alone from here on",
@@ -61,6 +68,27 @@ func (x *exchange) heal(ctx context.Context, resp *http.Response) (*http.Respons
 		return x.send(ctx)
 	}
 	return resp, nil
+}
+
+// aboutReasoning reports whether a refusal speaks of reasoning: of a signature that does not fit, or a block that was
+// changed (wire.md A50, A57).
+func aboutReasoning(body []byte) bool {
+	said := strings.ToLower(gjson.GetBytes(body, "error.message").String())
+	return strings.Contains(said, "thinking") || strings.Contains(said, "signature")
+}
+
+// bare takes all reasoning out of what is to be sent, which is always legal (wire.md A63). It is false where there is none.
+func (x *exchange) bare() bool {
+	req, err := wire.Decode(x.surface.format, x.sent)
+	if err != nil {
+		return false
+	}
+	b, err := wire.WithoutReasoning(req)
+	if err != nil || bytes.Equal(b, x.sent) {
+		return false
+	}
+	x.sent = b
+	return true
 }
 
 // rejected runs the higher tiers after the provider said that a prompt is too long, and asks again if they made it smaller.
@@ -137,24 +165,25 @@ func cut(b []byte, n int) string {
 	return strings.ToValidUTF8(string(b), "\uFFFD")
 }
 
-// handsOff are the tasks whose views a provider refused: their requests go through untouched.
-type handsOff struct {
+// marked are tasks of which a provider's refusal is remembered: those that are left alone, and those that go without
+// reasoning.
+type marked struct {
 	mu    sync.Mutex
 	tasks map[record.Key]bool
 }
 
-const maxHandsOff = 10000
+const maxMarked = 10000
 
-func (h *handsOff) holds(key record.Key) bool {
+func (h *marked) holds(key record.Key) bool {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.tasks[key]
 }
 
-func (h *handsOff) put(key record.Key) {
+func (h *marked) put(key record.Key) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
-	if h.tasks == nil || len(h.tasks) >= maxHandsOff {
+	if h.tasks == nil || len(h.tasks) >= maxMarked {
 		h.tasks = make(map[record.Key]bool)
 	}
 	h.tasks[key] = true

@@ -68,7 +68,7 @@ type Event struct {
 type Proxy struct {
 	Config
 	anthropic, openai *url.URL
-	handsOff          handsOff
+	handsOff, bare    marked
 }
 
 // The providers' own base URLs.
