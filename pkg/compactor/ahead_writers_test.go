@@ -16,6 +16,9 @@ import (
 // TestTakingTurnsAhead: two processes that step one task in turn, with folds asked for ahead that land some steps later, give
 // the views of one; one of them is another process at every step. No fold is asked for twice.
 func TestTakingTurnsAhead(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long runs are left out of a short one")
+	}
 	for _, late := range []int{0, 3} {
 		t.Run(fmt.Sprintf("%d steps late", late), func(t *testing.T) {
 			var runs [3][]string
@@ -121,6 +124,9 @@ func TestEditWhileAFoldIsInFlight(t *testing.T) {
 
 // TestAlwaysRefusedFold: whatever the pool answers, a task ends: a queue that never lands anything, hooks that cancel all.
 func TestAlwaysRefusedFold(t *testing.T) {
+	if testing.Short() {
+		t.Skip("long runs are left out of a short one")
+	}
 	for _, cancel := range []bool{false, true} {
 		n := nodetest.Start(t, t.TempDir())
 		p := &pool{t: t, n: n}

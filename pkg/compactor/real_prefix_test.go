@@ -22,6 +22,9 @@ import (
 // takes, and all its messages are, byte for byte, what the provider was sent last: by this boundary, where the fold is queued,
 // or by the one before, where it is waited for.
 func TestPrefixOfRealRequests(t *testing.T) {
+	if testing.Short() {
+		t.Skip("whole real histories are left out of a short run")
+	}
 	dir := realdata.Dir(t)
 	n := nodetest.Start(t, t.TempDir())
 	p := &pool{t: t, n: n}

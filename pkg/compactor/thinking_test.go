@@ -77,6 +77,9 @@ func between(t *testing.T, n *nodetest.Node, task, upstream string, seen func(*c
 // provider that holds signed reasoning against what it was made for, by the model's class, refuses nothing, and a state
 // made anew between calls goes on as the kept one would.
 func TestThinkingIsNeverRefused(t *testing.T) {
+	if testing.Short() {
+		t.Skip("hundreds of steps by the providers' own SDKs are left out of a short run")
+	}
 	for _, c := range []struct {
 		name string
 		o    sdkloop.Options
