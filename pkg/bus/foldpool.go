@@ -123,7 +123,9 @@ func (p *foldPool) admit(w *waiter, patient bool) (sent []*waiter, refused *refu
 // join adds a waiter. One that waits for a slot in vain is due earlier than one whose fold runs.
 func (p *foldPool) join(f *fold, w *waiter) {
 	f.waiters = append(f.waiters, w)
-	f.settle()
+	if !f.began { // the place that a begun fold was counted in is the one it gives back
+		f.settle()
+	}
 	p.byID[w.id] = f
 	w.due = time.Now().Add(w.job.Left)
 	if w.job.Background && !f.began {
